@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Makes sure that a Docker daemon answers: one that runs already, or one that
+# this script installs (Debian packages, as root) and starts in the background.
+
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+
+main() {
+  if docker_answers; then
+    return
+  fi
+  case ${DOCKER_HOST:-unix:///var/run/docker.sock} in
+  unix:///var/run/docker.sock | unix:///run/docker.sock) ;;
+  *) die "no Docker daemon answers at DOCKER_HOST=$DOCKER_HOST" ;;
+  esac
+  [ "$(id -u)" = 0 ] || die "no Docker daemon answers; start one, or run this script as root"
+
+  lock docker-up
+  have dockerd && have docker || apt_install docker.io
+  have runc || apt_install runc
+  have iptables || apt_install iptables
+
+  local log
+  log=$(cache_dir)/dockerd.log
+  if ! docker_answers && ! runs dockerd /var/run/docker.pid; then
+    start "$log"
+  fi
+  await "$log"
+}
+
+start() {
+  say "starting dockerd, log in $1"
+  if [ -d /run/systemd/system ]; then
+    systemctl start docker >"$1" 2>&1 || true
+    return
+  fi
+  remove_stale
+  setsid nohup dockerd >"$1" 2>&1 </dev/null 9>&- &
+}
+
+# remove_stale deletes what a killed daemon left behind and a new one would
+# stumble over. What belongs to a live process stays.
+remove_stale() {
+  local socket
+  runs dockerd /var/run/docker.pid || rm -f /var/run/docker.pid
+  runs containerd /var/run/docker/containerd/containerd.pid || rm -f /var/run/docker/containerd/containerd.pid
+  for socket in /run/docker.sock /run/containerd/containerd.sock /run/docker/containerd/containerd.sock; do
+    is_bound "$socket" || rm -f "$socket"
+  done
+}
+
+# runs NAME PIDFILE tells whether PIDFILE names a live process called NAME;
+# after a crash its number may belong to somebody else.
+runs() {
+  local pid
+  pid=$(cat "$2" 2>/dev/null) && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$1" ]
+}
+
+# is_bound SOCKET tells whether a process listens on SOCKET, below /run or its
+# older name /var/run.
+is_bound() { grep -qE " (/var)?$1\$" /proc/net/unix; }
+
+await() {
+  local deadline=$((SECONDS + 60))
+  until docker_answers; do
+    if [ "$SECONDS" -ge "$deadline" ]; then
+      tail -n 20 "$1" >&2 || true
+      die "dockerd does not answer after 60 s; its whole log is $1"
+    fi
+    sleep 0.5
+  done
+  say "Docker $(docker version --format '{{.Server.Version}}') answers"
+}
+
+main

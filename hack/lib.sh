@@ -1,0 +1,55 @@
+# shellcheck shell=bash
+# Functions that the scripts in this folder share. Source it; it runs nothing.
+# Results go to stdout, everything a person reads goes to stderr.
+
+set -euo pipefail
+
+BASE_IMAGE=python:3.11-slim
+
+say() { printf '%s: %s\n' "$(basename "$0" .sh)" "$*" >&2; }
+
+die() {
+  say "$*"
+  exit 1
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# cache_dir makes and prints the folder for everything that is slow to make.
+cache_dir() {
+  local dir=${BOXWRIGHT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/boxwright}/hack
+  mkdir -p "$dir"
+  printf '%s\n' "$dir"
+}
+
+# lock NAME waits until no other script of this user holds NAME, and holds it
+# until this one ends. Long-lived children must close it: 9>&-.
+lock() {
+  exec 9>"$(cache_dir)/$1.lock"
+  flock 9
+}
+
+# apt_install PACKAGE... installs what is missing, and refreshes the package
+# lists only when that fails without.
+apt_install() {
+  local missing=() package
+  for package in "$@"; do
+    dpkg -s "$package" 2>/dev/null | grep -q '^Status: .* installed$' || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  [ "$(id -u)" = 0 ] || die "needs root to install: ${missing[*]}"
+  have apt-get || die "install these first: ${missing[*]}"
+  say "installing ${missing[*]}"
+  apt_get_install "${missing[@]}" >/dev/null 2>&1 && return
+  apt-get -qq update >&2
+  apt_get_install "${missing[@]}" >&2
+}
+
+apt_get_install() {
+  DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
+    -o DPkg::Lock::Timeout=300 "$@" 9>&-
+}
+
+docker_answers() { timeout 10 docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
+
+has_image() { docker image inspect "$1" >/dev/null 2>&1; }
