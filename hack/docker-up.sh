@@ -16,9 +16,7 @@ main() {
   [ "$(id -u)" = 0 ] || die "no Docker daemon answers; start one, or run this script as root"
 
   lock docker-up
-  have dockerd && have docker || apt_install docker.io
-  have runc || apt_install runc
-  have iptables || apt_install iptables
+  install_missing
 
   local log
   log=$(cache_dir)/dockerd.log
@@ -26,6 +24,14 @@ main() {
     start "$log"
   fi
   await "$log"
+}
+
+install_missing() {
+  local packages=()
+  if ! have dockerd || ! have docker; then packages+=(docker.io); fi
+  if ! have runc; then packages+=(runc); fi
+  if ! have iptables; then packages+=(iptables); fi
+  apt_install "${packages[@]}"
 }
 
 start() {

@@ -4,6 +4,7 @@
 
 set -euo pipefail
 
+# shellcheck disable=SC2034 # the scripts that source this use it
 BASE_IMAGE=python:3.11-slim
 
 say() { printf '%s: %s\n' "$(basename "$0" .sh)" "$*" >&2; }
@@ -49,6 +50,10 @@ apt_get_install() {
   DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
     -o DPkg::Lock::Timeout=300 "$@" 9>&-
 }
+
+# ca_bundle prints the certificate bundle that this machine's tools were told
+# to trust, or nothing when they use the system's own.
+ca_bundle() { printf '%s\n' "${SSL_CERT_FILE:-${PIP_CERT:-}}"; }
 
 docker_answers() { timeout 10 docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
 
