@@ -1,0 +1,83 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# What no test may skip for want of: "make test" sets all of it up.
+REQUIRE ?= docker,uv,clients
+TEST_TIMEOUT ?= 30m
+
+GO_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+BACKENDS = $(notdir $(wildcard cmd/boxwright-backend-*))
+AGENT_ARCHS = amd64 arm64
+# The race detector needs a C compiler; without one the tests run without it.
+RACE = $(if $(shell command -v "$$(go env CC)"),-race)
+
+TOOLS = $(CURDIR)/.tools/bin
+BUF = go run github.com/bufbuild/buf/cmd/buf@v1.75.0
+GOLANGCI_LINT = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+PROTOC_GEN_GO = google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
+PROTOC_GEN_GO_GRPC = google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
+PROTOC_GEN_GO_TTRPC = github.com/containerd/ttrpc/cmd/protoc-gen-go-ttrpc@v1.2.10
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the server, the agent and the backends into bin/
+	$(GO_BUILD) -o bin/boxwright ./cmd/boxwright
+	for arch in $(AGENT_ARCHS); do \
+	  GOOS=linux GOARCH=$$arch $(GO_BUILD) -o bin/boxwright-agent-linux-$$arch ./cmd/boxwright-agent; \
+	done
+	install -m 755 bin/boxwright-agent-linux-$$(go env GOARCH) bin/boxwright-agent
+	for backend in $(BACKENDS); do $(GO_BUILD) -o bin/$$backend ./cmd/$$backend; done
+
+.PHONY: demo
+demo: build engines ## Show what it does, on this machine
+	hack/demo.sh
+
+.PHONY: engines
+engines: ## Make a Docker daemon and the default image available
+	hack/docker-up.sh
+	hack/base-image.sh
+
+.PHONY: test
+test: engines build lint test-unit ## Set up the engines, then lint and run every test
+	hack/test-images.sh
+	clients=$$(hack/clients.sh); set -a; eval "$$clients"; \
+	BOXWRIGHT_REQUIRE=$(REQUIRE) go test -count=1 -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no engine, with the race detector
+	go test -short $(RACE) -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: lint
+lint: ## Check the form of Go, protobuf and shell files
+	@unformatted=$$(gofmt -l .); \
+	[ -z "$$unformatted" ] || { echo "run gofmt on:"; echo "$$unformatted"; exit 1; } >&2
+	go vet ./...
+	$(GOLANGCI_LINT) run
+	$(BUF) lint
+	if command -v shellcheck >/dev/null; then shellcheck -x hack/*.sh .ci/run; fi
+
+.PHONY: proto
+proto: ## Generate the Go code of the protocols
+	GOBIN=$(TOOLS) go install $(PROTOC_GEN_GO)
+	GOBIN=$(TOOLS) go install $(PROTOC_GEN_GO_GRPC)
+	GOBIN=$(TOOLS) go install $(PROTOC_GEN_GO_TTRPC)
+	PATH=$(TOOLS):$$PATH $(BUF) generate
+
+.PHONY: golden
+golden: ## Rewrite the golden files; review the diff
+	packages=$$(grep -rl --include='*_test.go' '"update"' . | xargs -r -n1 dirname | sort -u); \
+	if [ -n "$$packages" ]; then go test -short -count=1 $$packages -update; fi
+
+.PHONY: bench
+bench: engines build ## Measure latency and throughput against the bare engine
+	go run ./hack/bench
+
+.PHONY: clean
+clean: ## Delete what the other targets made here; caches and engines stay
+	rm -rf bin dist .tools coverage.*
