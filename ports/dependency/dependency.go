@@ -1,0 +1,43 @@
+// Package dependency is the port to what installs packages, and to the index of what is installed.
+//
+// Making boxes and volumes for it is the use cases' part (core/app); this port only knows how to
+// install requirements from inside an installer box, and how to remember environments.
+package dependency
+
+import (
+	"context"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// Installer installs requirements of one language from inside an installer box.
+type Installer interface {
+	// Fingerprint names everything beyond requirements and image that decides what is
+	// installed: indexes, policy. It holds no secret.
+	Fingerprint() string
+
+	// UsesCache reports whether the installer box gets the shared download cache. Installs
+	// that run code of packages must not.
+	UsesCache() bool
+
+	// Install puts the requirements into core.GuestEnvironment of the box that guest reaches.
+	// If it fails, the error is core.ErrDependency and carries the installer's last lines;
+	// what it left in the box's volume must not be used. Its report is for a person.
+	Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (report string, err error)
+}
+
+// Index remembers the environments of an installation. All methods may be called at the same time.
+type Index interface {
+	// Get returns the environment put last under key, or core.ErrNotFound.
+	Get(ctx context.Context, key string) (core.Environment, error)
+
+	// Put stores an environment under its key, in place of any other. It is whole or absent.
+	Put(ctx context.Context, environment core.Environment) error
+
+	// Delete forgets the environment. An unknown key is no error.
+	Delete(ctx context.Context, key string) error
+
+	// List returns all environments, by key.
+	List(ctx context.Context) ([]core.Environment, error)
+}
