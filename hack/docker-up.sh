@@ -20,6 +20,7 @@ main() {
 
   local log
   log=$(cache_dir)/dockerd.log
+  daemon=
   if ! docker_answers && ! runs dockerd /var/run/docker.pid; then
     start "$log"
   fi
@@ -42,6 +43,7 @@ start() {
   fi
   remove_stale
   setsid nohup dockerd >"$1" 2>&1 </dev/null 9>&- &
+  daemon=$!
 }
 
 # remove_stale deletes what a killed daemon left behind and a new one would
@@ -69,13 +71,16 @@ is_bound() { grep -qE " (/var)?$1\$" /proc/net/unix; }
 await() {
   local deadline=$((SECONDS + 60))
   until docker_answers; do
-    if [ "$SECONDS" -ge "$deadline" ]; then
+    if [ "$SECONDS" -ge "$deadline" ] || ended; then
       tail -n 20 "$1" >&2 || true
-      die "dockerd does not answer after 60 s; its whole log is $1"
+      die "dockerd does not answer; its whole log is $1"
     fi
     sleep 0.5
   done
   say "Docker $(docker version --format '{{.Server.Version}}') answers"
 }
+
+# ended tells whether the daemon that this script started is gone again.
+ended() { [ -n "$daemon" ] && ! kill -0 "$daemon" 2>/dev/null; }
 
 main
