@@ -1,0 +1,76 @@
+package core
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestLimitsWithDefaults(t *testing.T) {
+	tests := []struct {
+		name string
+		in   Limits
+		want Limits
+	}{
+		{"nothing given", Limits{}, DefaultLimits()},
+		{"little memory shrinks the disk", Limits{MemoryBytes: 256 * mib}, Limits{256 * mib, 1, 512, 64 * mib}},
+		{"much memory leaves the disk", Limits{MemoryBytes: 8 * gib}, Limits{8 * gib, 1, 512, 512 * mib}},
+		{"what is given stays", Limits{1 * gib, 2, 64, 300 * mib}, Limits{1 * gib, 2, 64, 300 * mib}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.in.WithDefaults(DefaultLimits()); got != tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestLimitsValidate(t *testing.T) {
+	tests := []struct {
+		name string
+		in   Limits
+		want string // a part of the sentence; "" is valid
+	}{
+		{"defaults", DefaultLimits(), ""},
+		{"the smallest box", Limits{MemoryBytes: 32 * mib, PIDs: 16, CPUs: 0.05}, ""},
+		{"memory", Limits{MemoryBytes: 31 * mib}, "memory of 31MiB is too little: at least 32MiB"},
+		{"negative memory", Limits{MemoryBytes: -1}, "memory of -1B is too little"},
+		{"cpu", Limits{CPUs: 0.01}, "0.01 CPUs are too few: at least 0.05"},
+		{"cpu is no number", Limits{CPUs: math.NaN()}, "NaN CPUs"},
+		{"cpu is infinite", Limits{CPUs: math.Inf(1)}, "+Inf CPUs"},
+		{"pids", Limits{PIDs: 15}, "a limit of 15 processes is too low: at least 16"},
+		{"disk too small", Limits{DiskBytes: 1000}, "a disk of 1000B is too small: at least 1MiB"},
+		{"disk too big", Limits{MemoryBytes: 1 * gib, DiskBytes: 800 * mib}, "a disk of 800MiB is too big for 1GiB of memory"},
+		{"disk as big as can be", Limits{MemoryBytes: 1 * gib, DiskBytes: 597 * mib}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.in.WithDefaults(DefaultLimits()).Validate()
+			switch {
+			case tt.want == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case tt.want != "" && (!errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func FuzzLimits(f *testing.F) {
+	f.Add(int64(0), 0.0, int64(0), int64(0))
+	f.Add(int64(32*mib), 0.05, int64(16), int64(0))
+	f.Fuzz(func(t *testing.T, memory int64, cpus float64, pids, disk int64) {
+		l := Limits{memory, cpus, pids, disk}.WithDefaults(DefaultLimits())
+		if l.Validate() != nil {
+			return
+		}
+		if l.DiskBytes > math.MaxInt64/3 || l.DiskBytes/2*3 >= l.MemoryBytes {
+			t.Errorf("%+v: a full disk leaves programs no memory", l)
+		}
+		if again := l.WithDefaults(DefaultLimits()); again != l {
+			t.Errorf("defaults change %+v to %+v", l, again)
+		}
+	})
+}
