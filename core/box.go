@@ -25,10 +25,14 @@ const (
 // The users of a box. The two differ so that the code can neither signal the process that
 // carries the host's stream nor connect to the agent in its place.
 const (
-	// GuestUID and GuestGID own the agent and all code.
-	GuestUID, GuestGID = 1000, 1000
-	// DialUID and DialGID run "boxwright-agent dial" on engines whose exec can choose a user.
-	DialUID, DialGID = 65532, 65532
+	// GuestUID runs the agent and all code.
+	GuestUID = 1000
+	// GuestGID is its group.
+	GuestGID = 1000
+	// DialUID runs "boxwright-agent dial" on engines whose exec can choose a user.
+	DialUID = 65532
+	// DialGID is its group.
+	DialGID = 65532
 )
 
 // Network says what a box can reach. The zero value is nothing.

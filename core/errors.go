@@ -92,8 +92,7 @@ func KindOf(err error) Kind {
 	if err == nil {
 		return ""
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	for _, k := range Kinds() {
@@ -106,22 +105,26 @@ func KindOf(err error) Kind {
 
 // HintOf returns the hint of the outermost error that has one.
 func HintOf(err error) string {
-	var e *Error
-	for errors.As(err, &e) {
-		if e.Hint != "" {
-			return e.Hint
+	for err != nil {
+		e, ok := errors.AsType[*Error](err)
+		if !ok || e.Hint != "" {
+			return hintOf(e)
 		}
-		if err = e.Cause; err == nil {
-			return ""
-		}
+		err = e.Cause
 	}
 	return ""
 }
 
+func hintOf(e *Error) string {
+	if e == nil {
+		return ""
+	}
+	return e.Hint
+}
+
 // MessageOf is the text of err without the hint of its outermost error.
 func MessageOf(err error) string {
-	var e *Error
-	if errors.As(err, &e) && err == error(e) {
+	if e, ok := err.(*Error); ok { //nolint:errorlint // only the outermost error's hint is left out
 		bare := *e
 		bare.Hint = ""
 		return bare.Error()
@@ -129,16 +132,16 @@ func MessageOf(err error) string {
 	return err.Error()
 }
 
-// silentCause keeps a cause reachable for errors.Is without printing its text again:
+// silentError keeps a cause reachable for errors.Is without printing its text again:
 // Errorf's message already holds it.
-type silentCause struct{ error }
+type silentError struct{ error }
 
 func silent(err error) error {
 	if err == nil {
 		return nil
 	}
-	return silentCause{err}
+	return silentError{err}
 }
 
-func (silentCause) Error() string   { return "" }
-func (s silentCause) Unwrap() error { return s.error }
+func (silentError) Error() string   { return "" }
+func (s silentError) Unwrap() error { return s.error }

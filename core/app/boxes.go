@@ -1,0 +1,144 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// boxes makes boxes and sees to it that each one goes again, whatever happens to the call that
+// asked for it. Removal is off the request's path.
+type boxes struct {
+	ports Ports
+
+	mu   sync.Mutex
+	live map[string]bool // by id: made here, not yet gone
+	work sync.WaitGroup  // creations and removals under way
+}
+
+// lifeMargin is what a box may live beyond the work it was made for, before anybody may remove it.
+const lifeMargin = 10 * time.Minute
+
+// removeTries and removePause bound one removal; what is still there then is left to the next sweep.
+const (
+	removeTries   = 5
+	removePause   = 500 * time.Millisecond
+	removeTimeout = 20 * time.Second
+)
+
+func newBoxes(ports Ports) *boxes { return &boxes{ports: ports, live: map[string]bool{}} }
+
+// box is a started box with its guest.
+type box struct {
+	core.Box
+	guest   execution.Guest
+	discard func() // ends it, in the background
+	remove  func(ctx context.Context) error
+}
+
+// open makes a box that lives for the given time at the most and connects to its agent.
+func (b *boxes) open(ctx context.Context, spec core.BoxSpec, lifetime time.Duration) (*box, error) {
+	spec.Labels = b.labels(spec.Labels, lifetime)
+	b.work.Add(1)
+	defer b.work.Done()
+	made, err := b.ports.Backend.Create(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	b.remember(made.ID)
+	guest, err := b.ports.Guests.Connect(ctx, b.ports.Backend, made.ID)
+	if err != nil {
+		b.discard(made.ID)
+		return nil, fmt.Errorf("the box's agent does not answer: %w", err)
+	}
+	return &box{
+		Box:   made,
+		guest: guest,
+		discard: sync.OnceFunc(func() {
+			b.close(guest)
+			b.discard(made.ID)
+		}),
+		remove: func(ctx context.Context) error {
+			b.close(guest)
+			return b.destroy(ctx, made.ID)
+		},
+	}, nil
+}
+
+func (b *boxes) labels(l core.Labels, lifetime time.Duration) core.Labels {
+	l.Instance, l.Server = b.ports.Instance, b.ports.Server
+	l.Expires = b.ports.Now().Add(lifetime + lifeMargin)
+	return l
+}
+
+func (b *boxes) close(guest execution.Guest) {
+	if err := guest.Close(); err != nil {
+		b.ports.Log.Debug("closing the stream to a box", "error", err)
+	}
+}
+
+// discard removes a box in the background, and tries again when the engine is away.
+func (b *boxes) discard(id string) {
+	b.work.Go(func() {
+		var err error
+		for range removeTries {
+			ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+			err = b.destroy(ctx, id)
+			cancel()
+			if err == nil {
+				return
+			}
+			time.Sleep(removePause)
+		}
+		b.ports.Log.Warn("a box could not be removed; the next sweep tries again", "box", id, "error", err)
+	})
+}
+
+func (b *boxes) destroy(ctx context.Context, id string) error {
+	err := b.ports.Backend.Destroy(ctx, id)
+	if err == nil || errors.Is(err, core.ErrNotFound) {
+		b.forget(id)
+		return nil
+	}
+	return err
+}
+
+func (b *boxes) remember(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.live[id] = true
+}
+
+func (b *boxes) forget(id string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.live, id)
+}
+
+func (b *boxes) isLive(id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.live[id]
+}
+
+// drain waits for all creations and removals under way. The service has ended the work by then.
+func (b *boxes) drain(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() { b.work.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n := len(b.live); n > 0 {
+		return core.Errorf(core.ErrUnavailable, "%d boxes could not be removed", n).
+			WithHint("the next start removes them")
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// collectLimit bounds the time in which a run's files are taken out of its box.
+const collectLimit = time.Minute
+
+// collect keeps what the run left: its files, and the full text of an output that was cut or is
+// not text. What cannot be kept is a warning in the record, never a failed run.
+func (r *run) collect(ctx context.Context, guest execution.Guest, exit core.Exit) {
+	ctx, cancel := context.WithTimeout(ctx, collectLimit)
+	defer cancel()
+	c := &collector{run: r, guest: guest, taken: map[string]bool{}, room: r.settings.MaxFiles}
+	for _, file := range exit.Files {
+		c.file(ctx, file)
+	}
+	c.output(ctx, core.Stdout, exit.Stdout)
+	c.output(ctx, core.Stderr, exit.Stderr)
+}
+
+type collector struct {
+	*run
+	guest execution.Guest
+	taken map[string]bool
+	room  int64 // bytes that may still be kept
+}
+
+func (c *collector) warn(format string, args ...any) {
+	c.record.Warnings = append(c.record.Warnings, fmt.Sprintf(format, args...))
+}
+
+func (c *collector) file(ctx context.Context, file core.FileInfo) {
+	limit := min(c.settings.MaxFile, c.room)
+	if file.Size > limit {
+		c.warn("file %q has %d bytes and was not kept: at most %d bytes of a file and %d of a run are", file.Path, file.Size, c.settings.MaxFile, c.settings.MaxFiles)
+		return
+	}
+	kept, err := c.keep(ctx, c.unique(file.Path), "", func(w io.Writer) (int64, error) {
+		return c.guest.ReadFile(ctx, file.Path, w, limit)
+	})
+	if err != nil {
+		c.warn("file %q could not be kept: %s", file.Path, core.MessageOf(err))
+		return
+	}
+	if strings.HasPrefix(kept.MIMEType, "image/") {
+		kept.Preview = c.preview(ctx, file.Path)
+	}
+	c.record.Files = append(c.record.Files, kept)
+}
+
+// preview renders an image in the box: a hostile image is decoded there or nowhere.
+func (c *collector) preview(ctx context.Context, path string) *core.Preview {
+	preview, err := c.guest.Preview(ctx, path, c.settings.InlineImage)
+	if err != nil {
+		if !errors.Is(err, core.ErrUnsupported) {
+			c.warn("image %q is not shown: %s", path, core.MessageOf(err))
+		}
+		return nil
+	}
+	return &preview
+}
+
+func (c *collector) output(ctx context.Context, stream core.Stream, out core.Output) {
+	if out.Cut() == 0 && utf8.Valid(out.Head) && utf8.Valid(out.Tail) {
+		return
+	}
+	limit := min(out.Spilled, c.room)
+	kept, err := c.keep(ctx, c.unique(string(stream)+".txt"), "text/plain; charset=utf-8", func(w io.Writer) (int64, error) {
+		return c.guest.ReadOutput(ctx, c.spec.ID, stream, w, limit)
+	})
+	if err != nil {
+		c.warn("the full %s could not be kept: %s", stream, core.MessageOf(err))
+		return
+	}
+	if kept.Size < out.Total {
+		c.warn("%s had %d bytes; file %q holds the first %d", stream, out.Total, kept.Name, kept.Size)
+	}
+	c.record.Files = append(c.record.Files, kept)
+}
+
+// keep stores what copyTo writes, all or nothing.
+func (c *collector) keep(ctx context.Context, name, mimeType string, copyTo func(io.Writer) (int64, error)) (core.Artifact, error) {
+	into, err := c.ports.Artifacts.Create(ctx, c.spec.ID, name)
+	if err != nil {
+		return core.Artifact{}, err
+	}
+	defer into.Abort()
+	n, err := copyTo(into)
+	if err != nil {
+		return core.Artifact{}, err
+	}
+	c.room -= n
+	return into.Commit(mimeType)
+}
+
+// unique makes a name that the store takes and that no other file of the run has.
+func (c *collector) unique(path string) string {
+	name := printable(path)
+	for n := 2; c.taken[name]; n++ {
+		name = fmt.Sprintf("%s (%d)", printable(path), n)
+	}
+	c.taken[name] = true
+	return name
+}
+
+// printable percent-encodes the bytes of a path that are not UTF-8.
+func printable(path string) string {
+	var b strings.Builder
+	for rest := path; rest != ""; {
+		char, width := utf8.DecodeRuneInString(rest)
+		if char == utf8.RuneError && width == 1 {
+			fmt.Fprintf(&b, "%%%02X", rest[0])
+		} else {
+			b.WriteString(rest[:width])
+		}
+		rest = rest[width:]
+	}
+	return b.String()
+}

@@ -1,0 +1,228 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// environment returns an installed environment of the requirements for the image. fresh tells
+// that it was installed just now. Callers that want the same at the same time share one install,
+// which is given up only when the last of them is gone.
+func (s *Service) environment(ctx context.Context, image core.Image, requirements []core.Requirement, tenant string, progress func(core.Progress)) (e core.Environment, fresh bool, err error) {
+	key := environmentKey(image, requirements, s.ports.Installer.Fingerprint())
+	e, err = s.ports.Index.Get(ctx, key)
+	if err == nil || !errors.Is(err, core.ErrNotFound) {
+		return e, false, err
+	}
+	e, err = s.installs.do(ctx, key, progress, func(ctx context.Context, progress func(core.Progress)) (core.Environment, error) {
+		ctx, release := s.whileOpen(ctx)
+		defer release()
+		job := install{Service: s, key: key, image: image, requirements: requirements, tenant: tenant}
+		return job.do(ctx, progress)
+	})
+	return e, true, err
+}
+
+// environmentKey names what an environment holds: equal keys are equal environments.
+func environmentKey(image core.Image, requirements []core.Requirement, fingerprint string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "1\n%s\n%s\n%s\n", image.Digest, image.Platform, fingerprint)
+	for _, r := range requirements {
+		fmt.Fprintln(h, r)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// install is one environment being installed: in a box that has the network but none of the
+// user's code, into a volume that no other box has yet.
+type install struct {
+	*Service
+	key          string
+	image        core.Image
+	requirements []core.Requirement
+	tenant       string
+}
+
+func (i *install) do(ctx context.Context, progress func(core.Progress)) (core.Environment, error) {
+	ctx, cancel := context.WithTimeout(ctx, i.settings.InstallLimit)
+	defer cancel()
+	volume, err := i.ports.Backend.EnsureVolume(ctx, core.Volume{
+		Name:   "boxwright-env-" + i.key[:16] + "-" + i.ports.NewID()[:8],
+		Labels: i.labels(core.PurposeEnvironment),
+	})
+	if err != nil {
+		return core.Environment{}, err
+	}
+	report, err := i.fill(ctx, volume, progress)
+	if err != nil {
+		i.removeVolume(volume.Name)
+		return core.Environment{}, i.explain(ctx, err)
+	}
+	e := core.Environment{Key: i.key, Volume: volume.Name, Report: report, Created: i.ports.Now()}
+	for _, r := range i.requirements {
+		e.Names = append(e.Names, r.String())
+	}
+	if err := i.ports.Index.Put(ctx, e); err != nil {
+		i.removeVolume(volume.Name)
+		return core.Environment{}, err
+	}
+	return e, nil
+}
+
+// fill returns once the installer's box is gone: nothing writes to the volume any more.
+func (i *install) fill(ctx context.Context, volume core.Volume, progress func(core.Progress)) (report string, err error) {
+	mounts := []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironment, Writable: true}}
+	if i.ports.Installer.UsesCache() {
+		cache, err := i.ports.Backend.EnsureVolume(ctx, core.Volume{
+			Name:   "boxwright-cache-" + i.ports.Instance,
+			Labels: i.labels(core.PurposeCache),
+		})
+		if err != nil {
+			return "", err
+		}
+		mounts = append(mounts, core.Mount{Volume: cache.Name, Path: core.GuestCache, Writable: true})
+	}
+	progress(core.Progress{Phase: core.PhaseDependencies, Message: "starting the installer"})
+	box, err := i.boxes.open(ctx, core.BoxSpec{
+		Image:   i.image.Ref,
+		Limits:  i.settings.InstallSize,
+		Network: core.NetworkFull,
+		Mounts:  mounts,
+		Labels:  core.Labels{Tenant: i.tenant, Purpose: core.PurposeInstall},
+		// What holds for the code's box is decided there; the installer runs none of the code.
+		Unenforced: core.UnenforcedWarn,
+	}, i.settings.InstallLimit)
+	if err != nil {
+		return "", err
+	}
+	report, err = i.ports.Installer.Install(ctx, box.guest, i.requirements, progress)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	if removeErr := box.remove(closing); removeErr != nil {
+		box.discard()
+		return "", errors.Join(err, removeErr)
+	}
+	return report, err
+}
+
+func (i *install) explain(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return core.Errorf(core.ErrDependency, "installing %s took longer than %s", i.names(), i.settings.InstallLimit).
+			WithHint("ask for fewer packages, or ask the operator to raise dependencies.timeout")
+	}
+	return err
+}
+
+func (i *install) names() string {
+	names := make([]string, len(i.requirements))
+	for n, r := range i.requirements {
+		names[n] = r.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+func (i *install) labels(purpose core.Purpose) core.Labels {
+	return core.Labels{Instance: i.ports.Instance, Server: i.ports.Server, Tenant: i.tenant, Purpose: purpose}
+}
+
+// removeVolume leaves nothing of a failed install. The sweep finds what it could not remove.
+func (s *Service) removeVolume(name string) {
+	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+	defer cancel()
+	if err := s.ports.Backend.RemoveVolume(ctx, name); err != nil {
+		s.ports.Log.Warn("a volume could not be removed; the next sweep tries again", "volume", name, "error", err)
+	}
+}
+
+// flights lets callers that want the same environment share one install.
+type flights struct {
+	mu   sync.Mutex
+	open map[string]*flight
+}
+
+type flight struct {
+	cancel   context.CancelFunc
+	done     chan struct{}
+	waiting  int
+	watchers map[int]func(core.Progress)
+	result   core.Environment
+	err      error
+}
+
+type installFunc = func(ctx context.Context, progress func(core.Progress)) (core.Environment, error)
+
+func (f *flights) do(ctx context.Context, key string, progress func(core.Progress), work installFunc) (core.Environment, error) {
+	shared, seat := f.board(ctx, key, progress, work)
+	defer f.leave(key, shared, seat)
+	select {
+	case <-shared.done:
+		return shared.result, shared.err
+	case <-ctx.Done():
+		return core.Environment{}, cancelled(ctx)
+	}
+}
+
+func (f *flights) board(ctx context.Context, key string, progress func(core.Progress), work installFunc) (shared *flight, seat int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	shared = f.open[key]
+	if shared == nil {
+		shared = &flight{done: make(chan struct{}), watchers: map[int]func(core.Progress){}}
+		flying, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		shared.cancel = cancel
+		if f.open == nil {
+			f.open = map[string]*flight{}
+		}
+		f.open[key] = shared
+		go f.fly(flying, key, shared, work)
+	}
+	seat = len(shared.watchers)
+	for shared.watchers[seat] != nil {
+		seat++
+	}
+	shared.waiting++
+	shared.watchers[seat] = progress
+	return shared, seat
+}
+
+func (f *flights) fly(ctx context.Context, key string, shared *flight, work installFunc) {
+	shared.result, shared.err = work(ctx, func(p core.Progress) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, watch := range shared.watchers {
+			watch(p)
+		}
+	})
+	f.mu.Lock()
+	if f.open[key] == shared {
+		delete(f.open, key)
+	}
+	f.mu.Unlock()
+	close(shared.done)
+}
+
+// leave gives the seat back; the last one out ends the install. Whoever comes after that begins
+// a new one.
+func (f *flights) leave(key string, shared *flight, seat int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(shared.watchers, seat)
+	if shared.waiting--; shared.waiting > 0 {
+		return
+	}
+	shared.cancel()
+	if f.open[key] == shared {
+		delete(f.open, key)
+	}
+}
+
+// environmentLease is how long a volume that no index knows may be one that is just being filled.
+func (s Settings) environmentLease() time.Duration { return s.InstallLimit + lifeMargin }

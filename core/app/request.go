@@ -1,0 +1,143 @@
+package app
+
+import (
+	"bytes"
+	"strings"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// Request is a program to run once.
+type Request struct {
+	Code         string
+	Dependencies []string
+	Image        string         // "" is the operator's default
+	Timeout      *time.Duration // nil is the operator's default
+	Stdin        *string        // nil is closed
+	Files        []Input
+	Tenant       string
+}
+
+// Input is a file put into the workspace before the run.
+type Input struct {
+	Name    string // relative path
+	Content []byte
+}
+
+// job is a checked Request: nothing in it can be wrong any more.
+type job struct {
+	image        string
+	requirements []core.Requirement
+	files        []Input
+	tenant       string
+	spec         core.RunSpec
+}
+
+// plan checks a request against the operator's settings.
+func (s Settings) plan(r Request) (job, error) {
+	if err := s.checkCode(r.Code); err != nil {
+		return job{}, err
+	}
+	image, err := s.pickImage(r.Image)
+	if err != nil {
+		return job{}, err
+	}
+	timeout, err := s.pickTimeout(r.Timeout)
+	if err != nil {
+		return job{}, err
+	}
+	requirements, err := s.pickRequirements(r.Dependencies)
+	if err != nil {
+		return job{}, err
+	}
+	if err := s.checkInputs(r); err != nil {
+		return job{}, err
+	}
+	spec := core.RunSpec{Code: []byte(r.Code), Timeout: timeout, Output: s.Output}
+	if r.Stdin != nil {
+		spec.Stdin = append([]byte{}, *r.Stdin...)
+	}
+	return job{image: image, requirements: requirements, files: r.Files, tenant: r.Tenant, spec: spec}, nil
+}
+
+func (s Settings) checkCode(code string) error {
+	if strings.TrimSpace(code) == "" {
+		return core.Errorf(core.ErrInvalid, "code is empty").WithHint("send the Python program as text in code")
+	}
+	if int64(len(code)) > s.MaxCode {
+		return core.Errorf(core.ErrInvalid, "code has %d bytes; at most %d are allowed", len(code), s.MaxCode).
+			WithHint("send large data in files and read it from the program")
+	}
+	if at := strings.IndexByte(code, 0); at >= 0 {
+		return core.Errorf(core.ErrInvalid, "code holds a NUL character at byte %d, which Python does not accept", at).
+			WithHint(`write it as \0 inside a string literal`)
+	}
+	return nil
+}
+
+func (s Settings) pickImage(image string) (string, error) {
+	if image == "" {
+		image = s.DefaultImage
+	}
+	ref, err := core.NormalizeImage(image)
+	if err != nil {
+		return "", err
+	}
+	return ref, s.Images.Allow(ref)
+}
+
+// pickTimeout is the one rule for time limits: none given is the default, anything else must lie
+// above zero and at or below the ceiling.
+func (s Settings) pickTimeout(asked *time.Duration) (time.Duration, error) {
+	if asked == nil {
+		return s.Timeout, nil
+	}
+	if *asked <= 0 || *asked > s.MaxTimeout {
+		return 0, core.Errorf(core.ErrInvalid, "timeout_seconds is %g; it must be above 0 and at most %g",
+			asked.Seconds(), s.MaxTimeout.Seconds()).
+			WithHint("leave it out for the default of %g seconds", s.Timeout.Seconds())
+	}
+	return *asked, nil
+}
+
+func (s Settings) pickRequirements(texts []string) ([]core.Requirement, error) {
+	requirements, err := core.ParseRequirements(texts)
+	if err != nil {
+		return nil, err
+	}
+	if len(requirements) > 0 && !s.Dependencies {
+		return nil, core.Errorf(core.ErrDenied, "this server installs no dependencies").
+			WithHint("use an image that has the packages, or ask the operator to set dependencies.enabled")
+	}
+	return requirements, nil
+}
+
+func (s Settings) checkInputs(r Request) error {
+	if r.Stdin != nil && int64(len(*r.Stdin)) > s.MaxStdin {
+		return core.Errorf(core.ErrInvalid, "stdin has %d bytes; at most %d are allowed", len(*r.Stdin), s.MaxStdin).
+			WithHint("send large data in files")
+	}
+	if len(r.Files) > s.MaxInputs {
+		return core.Errorf(core.ErrInvalid, "%d files were sent; at most %d are allowed", len(r.Files), s.MaxInputs)
+	}
+	var total int64
+	seen := map[string]bool{}
+	for _, f := range r.Files {
+		if err := core.CheckPath(f.Name); err != nil {
+			return err
+		}
+		if seen[f.Name] {
+			return core.Errorf(core.ErrInvalid, "file %q was sent twice", f.Name)
+		}
+		seen[f.Name] = true
+		total += int64(len(f.Content))
+	}
+	if total > s.MaxInputBytes {
+		return core.Errorf(core.ErrInvalid, "the files have %d bytes in all; at most %d are allowed", total, s.MaxInputBytes)
+	}
+	return nil
+}
+
+// reader avoids a copy of the content.
+func (f Input) reader() *bytes.Reader { return bytes.NewReader(f.Content) }

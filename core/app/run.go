@@ -1,0 +1,205 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// connectLimit bounds making a box: an engine that hangs must not hang the caller.
+const connectLimit = 2 * time.Minute
+
+// RunOnce runs a program in a box of its own and returns the record of it. A program that fails,
+// runs out of time or memory, or is cancelled while it runs, is a record; an error means that it
+// could not be run. progress may be nil.
+func (s *Service) RunOnce(ctx context.Context, r Request, progress func(core.Progress)) (core.Record, error) {
+	job, err := s.settings.plan(r)
+	if err != nil {
+		return core.Record{}, err
+	}
+	ctx, release := s.whileOpen(ctx)
+	defer release()
+	run := &run{Service: s, job: job, progress: orSilent(progress), clock: newStopwatch(s.ports.Now)}
+	run.spec.ID, run.spec.Stream = s.ports.NewID(), progress != nil
+	record, err := run.do(ctx)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, core.ErrCancelled) {
+		return core.Record{}, cancelled(ctx)
+	}
+	return record, err
+}
+
+func orSilent(progress func(core.Progress)) func(core.Progress) {
+	if progress == nil {
+		return func(core.Progress) {}
+	}
+	return progress
+}
+
+// run is one RunOnce under way.
+type run struct {
+	*Service
+	job
+	progress func(core.Progress)
+	clock    *stopwatch
+	record   core.Record
+}
+
+func (r *run) do(ctx context.Context) (core.Record, error) {
+	r.clock.enter(core.PhaseQueue)
+	leave, err := r.enter(ctx)
+	if err != nil {
+		return core.Record{}, err
+	}
+	defer leave()
+
+	r.clock.enter(core.PhaseImage)
+	image, err := r.ports.Backend.EnsureImage(ctx, r.image, r.settings.Pull, r.progress)
+	if err != nil {
+		return core.Record{}, err
+	}
+	box, err := r.openBox(ctx, image)
+	if err != nil {
+		return core.Record{}, err
+	}
+	defer box.discard()
+	r.record = core.Record{RunID: r.spec.ID, Image: image, Box: box.ID, Install: r.record.Install, Warnings: box.Warnings}
+
+	exit, err := r.execute(ctx, box)
+	if err != nil {
+		return core.Record{}, r.explainLoss(ctx, box, err)
+	}
+	r.settle(exit)
+	r.collect(context.WithoutCancel(ctx), box.guest, exit)
+	r.record.Durations, r.record.Total = r.clock.stop()
+	return r.record, nil
+}
+
+// openBox makes the box, with its dependencies if there are any. An environment whose volume
+// somebody removed behind our back is installed again, once.
+func (r *run) openBox(ctx context.Context, image core.Image) (*box, error) {
+	for attempt := 0; ; attempt++ {
+		environment, err := r.ensureEnvironment(ctx, image)
+		if err != nil {
+			return nil, err
+		}
+		r.clock.enter(core.PhaseBox)
+		box, err := r.makeBox(ctx, environment)
+		if err == nil || environment.Key == "" || attempt > 0 || !errors.Is(err, core.ErrNotFound) {
+			return box, err
+		}
+		r.ports.Log.Warn("the volume of an environment is gone; installing it again", "key", environment.Key)
+		if err := r.ports.Index.Delete(ctx, environment.Key); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (r *run) ensureEnvironment(ctx context.Context, image core.Image) (core.Environment, error) {
+	if len(r.requirements) == 0 {
+		return core.Environment{}, nil
+	}
+	r.clock.enter(core.PhaseDependencies)
+	environment, fresh, err := r.environment(ctx, image, r.requirements, r.tenant, r.progress)
+	if fresh {
+		r.record.Install = environment.Report
+	}
+	return environment, err
+}
+
+func (r *run) makeBox(ctx context.Context, environment core.Environment) (*box, error) {
+	spec := core.BoxSpec{
+		Image:      r.image,
+		Limits:     r.settings.Limits,
+		Labels:     core.Labels{Tenant: r.tenant, Purpose: core.PurposeRun},
+		Unenforced: r.settings.Unenforced,
+	}
+	if environment.Volume != "" {
+		spec.Mounts = []core.Mount{{Volume: environment.Volume, Path: core.GuestEnvironment}}
+		r.spec.PythonPath = []string{core.GuestEnvironment}
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	return r.boxes.open(ctx, spec, r.spec.Timeout)
+}
+
+// execute puts the files in and runs the program. With a program whose timeout the agent should
+// have ended long ago, the agent is not to be trusted any more: it is given up.
+func (r *run) execute(ctx context.Context, box *box) (core.Exit, error) {
+	const overdue = 15 * time.Second
+	for _, f := range r.files {
+		if err := box.guest.WriteFile(ctx, f.Name, f.reader()); err != nil {
+			return core.Exit{}, fmt.Errorf("file %q could not be put into the box: %w", f.Name, err)
+		}
+	}
+	r.clock.enter(core.PhaseRun)
+	r.progress(core.Progress{Phase: core.PhaseRun, Message: "running"})
+	ctx, cancel := context.WithTimeout(ctx, r.spec.Timeout+overdue)
+	defer cancel()
+	return box.guest.Run(ctx, r.spec, r.sink())
+}
+
+func (r *run) sink() func(core.Stream, []byte) {
+	if !r.spec.Stream {
+		return nil
+	}
+	return func(_ core.Stream, data []byte) {
+		r.progress(core.Progress{Phase: core.PhaseRun, Message: string(data)})
+	}
+}
+
+// explainLoss looks whether the box itself died of memory, which its agent could not tell any more.
+func (r *run) explainLoss(ctx context.Context, box *box, err error) error {
+	if !errors.Is(err, core.ErrUnavailable) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	inventory, listErr := r.ports.Backend.List(ctx, r.ports.Instance)
+	if listErr != nil {
+		return err
+	}
+	for _, b := range inventory.Boxes {
+		if b.ID == box.ID && b.OOMKilled {
+			return core.Errorf(core.ErrExhausted, "the box ran out of memory and ended").
+				WithHint("use less memory; the limit is %d MiB", r.settings.Limits.MemoryBytes>>20)
+		}
+	}
+	return err
+}
+
+func (r *run) settle(exit core.Exit) {
+	r.record.Status = core.StatusOf(exit)
+	r.record.ExitCode, r.record.Signal = exit.Code, exit.Signal
+	r.record.TimedOut, r.record.OOMKilled, r.record.Cancelled = exit.TimedOut, exit.OOMKilled, exit.Cancelled
+	r.record.Stdout, r.record.Stderr = exit.Stdout, exit.Stderr
+	r.record.Warnings = append(r.record.Warnings, exit.Warnings...)
+}
+
+// stopwatch splits the time of a run into phases.
+type stopwatch struct {
+	now     func() time.Time
+	began   time.Time
+	entered time.Time
+	phase   core.Phase
+	spent   map[core.Phase]time.Duration
+}
+
+func newStopwatch(now func() time.Time) *stopwatch {
+	return &stopwatch{now: now, began: now(), spent: map[core.Phase]time.Duration{}}
+}
+
+func (w *stopwatch) enter(phase core.Phase) {
+	at := w.now()
+	if w.phase != "" {
+		w.spent[w.phase] += at.Sub(w.entered)
+	}
+	w.phase, w.entered = phase, at
+}
+
+func (w *stopwatch) stop() (map[core.Phase]time.Duration, time.Duration) {
+	w.enter("")
+	return w.spent, w.now().Sub(w.began)
+}

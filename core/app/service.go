@@ -1,0 +1,105 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/artifact"
+	"github.com/boxwright/boxwright/ports/dependency"
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// Settings are the operator's decisions, checked and with defaults filled in.
+type Settings struct {
+	Images       core.ImagePolicy
+	DefaultImage string
+	Pull         core.PullPolicy
+	Limits       core.Limits
+	Unenforced   core.Unenforced
+
+	Timeout       time.Duration // of a run that asks for none
+	MaxTimeout    time.Duration
+	MaxCode       int64 // bytes
+	MaxStdin      int64 // bytes
+	MaxInputs     int   // files sent with a run
+	MaxInputBytes int64 // of all of them
+	MaxConcurrent int   // runs at once; more wait
+
+	Output       core.OutputLimits
+	MaxFile      int64 // bytes of one file that is kept
+	MaxFiles     int64 // bytes of all files of a run that are kept
+	InlineImage  int64 // bytes of an image shown in place
+	Dependencies bool  // runs may ask for packages
+	InstallLimit time.Duration
+	InstallSize  core.Limits // of installer boxes
+}
+
+// Ports are what the use cases drive.
+type Ports struct {
+	Backend   execution.Backend
+	Guests    execution.Connector
+	Artifacts artifact.Store
+	Installer dependency.Installer
+	Index     dependency.Index
+
+	Instance string                   // the installation's id, on every label
+	Server   string                   // this process's id, on every label
+	Alive    func(server string) bool // whether a server process of this installation still runs
+	Now      func() time.Time
+	NewID    func() string // random, unguessable, [a-z0-9]
+	Log      *slog.Logger
+}
+
+// Service is the use cases.
+type Service struct {
+	ports    Ports
+	settings Settings
+	boxes    *boxes
+	installs flights
+	slots    chan struct{}
+	closing  context.Context
+	close    context.CancelFunc
+}
+
+// New wires a Service. Recover and Close belong to its life.
+func New(ports Ports, settings Settings) *Service {
+	closing, stop := context.WithCancel(context.Background())
+	return &Service{
+		ports:    ports,
+		settings: settings,
+		boxes:    newBoxes(ports),
+		slots:    make(chan struct{}, max(1, settings.MaxConcurrent)),
+		closing:  closing,
+		close:    stop,
+	}
+}
+
+// Close ends running work, and returns when every box of this server is gone or ctx ends;
+// then its error says what was left behind.
+func (s *Service) Close(ctx context.Context) error {
+	s.close()
+	return s.boxes.drain(ctx)
+}
+
+// enter waits for one of the places that run at once.
+func (s *Service) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case s.slots <- struct{}{}:
+		return func() { <-s.slots }, nil
+	case <-ctx.Done():
+		return nil, cancelled(ctx)
+	}
+}
+
+// whileOpen ends when ctx does or when the service closes.
+func (s *Service) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(s.closing, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+func cancelled(ctx context.Context) error {
+	return core.Errorf(core.ErrCancelled, "the call was cancelled: %w", context.Cause(ctx))
+}

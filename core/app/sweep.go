@@ -1,0 +1,101 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// The sweep's times: how often it runs, and how soon it looks again while the engine is away.
+const (
+	sweepEvery = time.Minute
+	sweepRetry = 5 * time.Second
+	sweepLimit = time.Minute
+)
+
+// Sweep removes what crashed servers left, until ctx ends. It begins at once, and waits patiently
+// for an engine that is not there.
+func (s *Service) Sweep(ctx context.Context) {
+	for {
+		pause := sweepEvery
+		if err := s.SweepOnce(ctx); err != nil && ctx.Err() == nil {
+			s.ports.Log.Debug("the sweep could not be done", "error", err)
+			pause = sweepRetry
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// SweepOnce compares the engine's truth with what this installation's servers still need, and
+// removes the rest: boxes of dead servers, boxes past their time, volumes that no index knows.
+// What belongs to another living server is left alone.
+func (s *Service) SweepOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepLimit)
+	defer cancel()
+	inventory, err := s.ports.Backend.List(ctx, s.ports.Instance)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, box := range inventory.Boxes {
+		if s.isLeftover(box) {
+			s.ports.Log.Info("removing a leftover box", "box", box.ID, "purpose", box.Labels.Purpose, "server", box.Labels.Server)
+			failed = append(failed, s.boxes.destroy(ctx, box.ID))
+		}
+	}
+	known, err := s.knownVolumes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, volume := range inventory.Volumes {
+		if s.isOrphan(volume, known) {
+			s.ports.Log.Info("removing a leftover volume", "volume", volume.Name, "server", volume.Labels.Server)
+			failed = append(failed, s.ports.Backend.RemoveVolume(ctx, volume.Name))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// isLeftover: nobody needs the box. One of this server's own that it does not know, once its
+// making must be over, is one whose removal failed.
+func (s *Service) isLeftover(box core.Box) bool {
+	l, now := box.Labels, s.ports.Now()
+	switch {
+	case l.Expired(now):
+		return true
+	case l.Server == s.ports.Server:
+		return !s.boxes.isLive(box.ID) && now.Sub(box.Created) > lifeMargin
+	default:
+		return !s.ports.Alive(l.Server)
+	}
+}
+
+// isOrphan: the volume was to hold an environment, and its install did not come to an end.
+func (s *Service) isOrphan(volume core.Volume, known map[string]bool) bool {
+	if volume.Labels.Purpose != core.PurposeEnvironment || known[volume.Name] {
+		return false
+	}
+	if s.ports.Alive(volume.Labels.Server) {
+		return s.ports.Now().Sub(volume.Created) > s.settings.environmentLease()
+	}
+	return true
+}
+
+// knownVolumes is read after the inventory, so that a volume put into the index in between is known.
+func (s *Service) knownVolumes(ctx context.Context) (map[string]bool, error) {
+	environments, err := s.ports.Index.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, e := range environments {
+		known[e.Volume] = true
+	}
+	return known, nil
+}
