@@ -1,0 +1,221 @@
+// Package config reads the operator's settings: defaults, then what the host's package
+// manager uses, then a YAML file, then the older program's variables, then BOXWRIGHT_*
+// variables, then flags; the later wins. It is strict: what it does not know is an error that
+// says where it stands and what was probably meant.
+//
+// It is not for deciding anything: it hands a Config to cmd/boxwright, which wires the
+// program from it. Settings of a backend pass through it unread; the plugin decodes them.
+package config
+
+import (
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// NoFiles as files.dir keeps no file of any run.
+const NoFiles = "none"
+
+// Config is every setting. Each field's comment is the documentation of its key; configs/full.yaml
+// lists all keys with their defaults.
+type Config struct {
+	// Backend names the backend that is used when nobody asks for another.
+	Backend string `koanf:"backend"`
+	// Backends holds the settings of each backend, by name. A backend whose plugin lies beside
+	// the server's executable needs none.
+	Backends map[string]Backend `koanf:"backends"`
+	// Transport is how clients talk to the server.
+	Transport string `koanf:"transport" allowed:"stdio"`
+
+	Storage      Storage      `koanf:"storage"`
+	Files        Files        `koanf:"files"`
+	Images       Images       `koanf:"images"`
+	Limits       Limits       `koanf:"limits"`
+	Runs         Runs         `koanf:"runs"`
+	Dependencies Dependencies `koanf:"dependencies"`
+	Log          Log          `koanf:"log"`
+
+	// Notes are sentences for the log: old names that were used, values that were ignored.
+	Notes []string `koanf:"-"`
+}
+
+// Backend is where a plugin is and what it is told.
+type Backend struct {
+	// Path is the plugin's executable. Empty: boxwright-backend-NAME beside the server's own.
+	Path string `koanf:"path" path:"yes"`
+	// SHA256 pins the executable: 64 hexadecimal digits. Empty: not checked.
+	SHA256 string `koanf:"sha256"`
+	// Env lists what the plugin's environment holds besides PATH and HOME: NAME passes the
+	// server's own variable on, NAME=VALUE sets one.
+	Env []string `koanf:"env"`
+	// Settings are the plugin's own; it decodes them strictly.
+	Settings map[string]any `koanf:"settings"`
+}
+
+// Storage is where the server remembers things.
+type Storage struct {
+	// Artifacts is where files of runs are kept: disk outlives the server.
+	Artifacts string `koanf:"artifacts" allowed:"disk,memory"`
+	// Environments is where the index of installed dependencies is kept.
+	Environments string `koanf:"environments" allowed:"disk,memory"`
+	// Dir is the state folder. Empty: $XDG_STATE_HOME/boxwright, else ~/.local/state/boxwright.
+	Dir string `koanf:"dir" path:"yes"`
+}
+
+// Files bounds what is kept of the files that runs leave.
+type Files struct {
+	// Dir is the folder that people open. Empty: the folder files of storage.dir. "none": no file
+	// of any run is kept.
+	Dir string `koanf:"dir" path:"yes"`
+	// MaxAge is how long files are kept after their run. 0: for ever.
+	MaxAge Duration `koanf:"max_age"`
+	// MaxBytes bounds all kept files together, in bytes; the oldest go first. 0: no bound.
+	MaxBytes Size `koanf:"max_bytes"`
+	// MaxFile bounds one file, in bytes; a bigger one is left in its box with a warning.
+	MaxFile Size `koanf:"max_file"`
+	// MaxPerRun bounds the files of one run together, in bytes.
+	MaxPerRun Size `koanf:"max_per_run"`
+	// InlineImage is the biggest image that goes into an answer, in bytes; bigger ones are shrunk.
+	InlineImage Size `koanf:"inline_image"`
+}
+
+// Images says which images boxes are made from.
+type Images struct {
+	// Default is the image of a run that names none.
+	Default string `koanf:"default"`
+	// Allow lists the patterns of images that clients may ask for: see core.ImagePolicy.
+	Allow []string `koanf:"allow"`
+	// Pull is when an image is fetched from its registry.
+	Pull string `koanf:"pull" allowed:"missing,always,never"`
+}
+
+// Policy returns images.allow as a policy.
+func (i Images) Policy() core.ImagePolicy { return core.ImagePolicy(i.Allow) }
+
+// PullPolicy returns images.pull as backends understand it.
+func (i Images) PullPolicy() core.PullPolicy {
+	if i.Pull == "missing" {
+		return core.PullMissing
+	}
+	return core.PullPolicy(i.Pull)
+}
+
+// Limits bounds each box.
+type Limits struct {
+	// Memory bounds memory and swap together, and what is written to the box's disk, in bytes.
+	Memory Size `koanf:"memory"`
+	// CPUs bounds processor time: 0.5 is half a processor.
+	CPUs float64 `koanf:"cpus"`
+	// PIDs bounds processes and threads.
+	PIDs int64 `koanf:"pids"`
+	// Disk bounds the workspace, in bytes. 0: 512 MiB, or a quarter of the memory if that is less.
+	Disk Size `koanf:"disk"`
+	// Unenforced is what happens to a limit that the backend cannot make hold: refuse runs
+	// nothing, warn says so in each result.
+	Unenforced string `koanf:"unenforced" allowed:"refuse,warn"`
+}
+
+// Core returns the limits with nothing left open.
+func (l Limits) Core() core.Limits {
+	return core.Limits{
+		MemoryBytes: int64(l.Memory), CPUs: l.CPUs, PIDs: l.PIDs, DiskBytes: int64(l.Disk),
+	}.WithDefaults(core.DefaultLimits())
+}
+
+// Policy returns limits.unenforced as backends understand it.
+func (l Limits) Policy() core.Unenforced {
+	if l.Unenforced == "warn" {
+		return core.UnenforcedWarn
+	}
+	return core.UnenforcedRefuse
+}
+
+// Runs bounds each run.
+type Runs struct {
+	// Timeout is the wall-clock time of a run that asks for none.
+	Timeout Duration `koanf:"timeout"`
+	// MaxTimeout is the most that a run may ask for.
+	MaxTimeout Duration `koanf:"max_timeout"`
+	// MaxCode bounds the code of a run, in bytes.
+	MaxCode Size `koanf:"max_code"`
+	// MaxStdin bounds the input of a run, in bytes.
+	MaxStdin Size `koanf:"max_stdin"`
+	// MaxFiles is how many files a client may send with a run.
+	MaxFiles int64 `koanf:"max_files"`
+	// MaxUpload bounds the files sent with a run together, in bytes.
+	MaxUpload Size `koanf:"max_upload"`
+	// OutputHead is how much of each of stdout and stderr an answer holds from the beginning, in bytes.
+	OutputHead Size `koanf:"output_head"`
+	// OutputTail is how much of each an answer holds from the end, in bytes.
+	OutputTail Size `koanf:"output_tail"`
+	// OutputKeep is how much of each is kept as a file when an answer cannot hold it, in bytes.
+	OutputKeep Size `koanf:"output_keep"`
+	// MaxConcurrent is how many runs go on at the same time; further ones wait.
+	MaxConcurrent int64 `koanf:"max_concurrent"`
+}
+
+// Output returns the bounds of each stream as the agent understands them.
+func (r Runs) Output() core.OutputLimits {
+	return core.OutputLimits{Head: int64(r.OutputHead), Tail: int64(r.OutputTail), Spill: int64(r.OutputKeep)}
+}
+
+// Dependencies says how packages are installed for runs that ask for them.
+type Dependencies struct {
+	// Enabled allows runs to name dependencies.
+	Enabled bool `koanf:"enabled"`
+	// IndexURL is the package index; it may hold credentials. Empty: what pip or uv on this host
+	// are set to use, else their default.
+	IndexURL Secret `koanf:"index_url"`
+	// ExtraIndexURLs are further indexes; they may hold credentials.
+	ExtraIndexURLs []Secret `koanf:"extra_index_urls"`
+	// CABundle is a PEM file of the certificate authorities to trust. Empty: the file of PIP_CERT,
+	// SSL_CERT_FILE or REQUESTS_CA_BUNDLE.
+	CABundle string `koanf:"ca_bundle" path:"yes"`
+	// HTTPProxy is the proxy for http URLs; it may hold credentials. Empty: HTTP_PROXY.
+	HTTPProxy Secret `koanf:"http_proxy"`
+	// HTTPSProxy is the proxy for https URLs; it may hold credentials. Empty: HTTPS_PROXY.
+	HTTPSProxy Secret `koanf:"https_proxy"`
+	// NoProxy lists hosts that are reached without a proxy, by commas. Empty: NO_PROXY.
+	NoProxy string `koanf:"no_proxy"`
+	// AllowSourceBuilds lets the installer run code of packages that offer no wheel.
+	AllowSourceBuilds bool `koanf:"allow_source_builds"`
+	// Timeout bounds one installation.
+	Timeout Duration `koanf:"timeout"`
+	// MaxAge is how long an installed environment is kept without being used. 0: for ever.
+	MaxAge Duration `koanf:"max_age"`
+}
+
+// Log says what the server writes to stderr.
+type Log struct {
+	// Level is the least important line that is written.
+	Level string `koanf:"level" allowed:"debug,info,warn,error"`
+	// Format is for people (text) or for machines (json).
+	Format string `koanf:"format" allowed:"text,json"`
+}
+
+// Default returns the settings of an operator who sets nothing. Folders are still empty: they
+// depend on the environment, and Load fills them in.
+func Default() Config {
+	limits := core.DefaultLimits()
+	return Config{
+		Backend:   "docker",
+		Transport: "stdio",
+		Storage:   Storage{Artifacts: "disk", Environments: "disk"},
+		Files: Files{
+			MaxAge: hours(7 * 24), MaxBytes: 5 << 30, MaxFile: 100 << 20, MaxPerRun: 200 << 20, InlineImage: 500 << 10,
+		},
+		Images: Images{Default: "python:3.11-slim", Allow: []string{"python"}, Pull: "missing"},
+		Limits: Limits{Memory: Size(limits.MemoryBytes), CPUs: limits.CPUs, PIDs: limits.PIDs, Unenforced: "refuse"},
+		Runs: Runs{
+			Timeout: seconds(30), MaxTimeout: seconds(600),
+			MaxCode: 16 << 20, MaxStdin: 16 << 20, MaxFiles: 64, MaxUpload: 64 << 20,
+			OutputHead: 16 << 10, OutputTail: 16 << 10, OutputKeep: 32 << 20,
+			MaxConcurrent: 32,
+		},
+		Dependencies: Dependencies{Enabled: true, Timeout: seconds(300), MaxAge: hours(30 * 24)},
+		Log:          Log{Level: "info", Format: "text"},
+	}
+}
+
+func seconds(n int64) Duration { return Duration(time.Duration(n) * time.Second) }
+func hours(n int64) Duration   { return Duration(time.Duration(n) * time.Hour) }

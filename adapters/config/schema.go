@@ -1,0 +1,246 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// anyBackend stands in the schema for a backend's name.
+const anyBackend = "NAME"
+
+// form is how the value of a key is written.
+type form int
+
+const (
+	formText form = iota
+	formPath
+	formSecret
+	formWhole
+	formNumber
+	formFlag
+	formSize
+	formTime
+	formList
+	formTable
+)
+
+// key is one setting: a leaf of Config.
+type key struct {
+	name    string   // dotted: "limits.memory"
+	form    form     //
+	allowed []string // the only values, if there are any
+}
+
+// schema is every key, in the order of Config's fields.
+type schema []key
+
+func newSchema() schema { return schemaOf(reflect.TypeFor[Config](), "") }
+
+func schemaOf(t reflect.Type, prefix string) schema {
+	var keys schema
+	for i := range t.NumField() {
+		field := t.Field(i)
+		tag := field.Tag.Get("koanf")
+		switch {
+		case tag == "-":
+		case field.Type == reflect.TypeFor[map[string]Backend]():
+			keys = append(keys, schemaOf(field.Type.Elem(), prefix+tag+"."+anyBackend+".")...)
+		case field.Type.Kind() == reflect.Struct && field.Type != reflect.TypeFor[Secret]():
+			keys = append(keys, schemaOf(field.Type, prefix+tag+".")...)
+		default:
+			k := key{name: prefix + tag, form: formOf(field)}
+			if allowed := field.Tag.Get("allowed"); allowed != "" {
+				k.allowed = strings.Split(allowed, ",")
+			}
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+func formOf(field reflect.StructField) form {
+	switch field.Type {
+	case reflect.TypeFor[Size]():
+		return formSize
+	case reflect.TypeFor[Duration]():
+		return formTime
+	case reflect.TypeFor[Secret]():
+		return formSecret
+	case reflect.TypeFor[bool]():
+		return formFlag
+	case reflect.TypeFor[int64]():
+		return formWhole
+	case reflect.TypeFor[float64]():
+		return formNumber
+	case reflect.TypeFor[[]string](), reflect.TypeFor[[]Secret]():
+		return formList
+	case reflect.TypeFor[map[string]any]():
+		return formTable
+	}
+	if field.Tag.Get("path") != "" {
+		return formPath
+	}
+	return formText
+}
+
+// find returns the key of a dotted name, in which a backend's name stands for any.
+func (s schema) find(name string) (key, bool) {
+	for _, k := range s {
+		if k.name == name || k.matches(name) {
+			k.name = name
+			return k, true
+		}
+	}
+	return key{}, false
+}
+
+func (k key) matches(name string) bool {
+	before, after, some := strings.Cut(k.name, anyBackend)
+	if !some || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, after) || len(name) <= len(before)+len(after) {
+		return false
+	}
+	return isBackendName(name[len(before) : len(name)-len(after)])
+}
+
+// section reports whether the name is a table of keys.
+func (s schema) section(name string) bool {
+	if backend, ok := strings.CutPrefix(name, "backends."); ok {
+		return isBackendName(backend)
+	}
+	return slices.ContainsFunc(s, func(k key) bool { return strings.HasPrefix(k.name, name+".") })
+}
+
+func isBackendName(name string) bool {
+	return len(name) <= 32 && regexp.MustCompile(`^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$`).MatchString(name)
+}
+
+// variable is the environment variable of the key.
+func (k key) variable() string {
+	return envPrefix + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(k.name))
+}
+
+// fromText turns a variable's or flag's text into what a file would hold.
+func (k key) fromText(text string) any {
+	switch k.form {
+	case formList:
+		return splitList(text)
+	case formFlag:
+		if value, err := strconv.ParseBool(text); err == nil {
+			return value
+		}
+	case formWhole:
+		if value, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return value
+		}
+	case formNumber:
+		if value, err := strconv.ParseFloat(text, 64); err == nil {
+			return value
+		}
+	}
+	return text
+}
+
+// splitList splits at commas; blank parts are left out.
+func splitList(text string) []any {
+	list := []any{}
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			list = append(list, part)
+		}
+	}
+	return list
+}
+
+// check returns what the value must be if it is not that, and "" if it is.
+func (k key) check(value any) string {
+	if text, ok := value.(string); ok && strayQuotes(text) {
+		return "must not hold quotes; write it with one pair of quotes or none"
+	}
+	if k.fits(value) {
+		return ""
+	}
+	return "must be " + k.wants()
+}
+
+func (k key) fits(value any) bool {
+	switch k.form {
+	case formText, formPath, formSecret:
+		text, ok := value.(string)
+		return ok && (k.allowed == nil || slices.Contains(k.allowed, text))
+	case formWhole:
+		return isWhole(value)
+	case formNumber:
+		_, ok := value.(float64)
+		return ok || isWhole(value)
+	case formFlag:
+		_, ok := value.(bool)
+		return ok
+	case formSize:
+		text, ok := value.(string)
+		return isWhole(value) || ok && new(Size).UnmarshalText([]byte(text)) == nil
+	case formTime:
+		text, ok := value.(string)
+		return ok && new(Duration).UnmarshalText([]byte(text)) == nil
+	case formList:
+		list, ok := value.([]any)
+		return ok && !slices.ContainsFunc(list, func(item any) bool {
+			text, isText := item.(string)
+			return !isText || strayQuotes(text)
+		})
+	case formTable:
+		_, ok := value.(map[string]any)
+		return ok
+	}
+	return false
+}
+
+// wants says what the key's values are, for a sentence.
+func (k key) wants() string {
+	if k.allowed != nil {
+		return oneOf(k.allowed)
+	}
+	switch k.form {
+	case formWhole:
+		return "a whole number such as 64, without quotes"
+	case formNumber:
+		return "a number such as 0.5, without quotes"
+	case formFlag:
+		return "true or false, without quotes"
+	case formSize:
+		return "a size such as 512MiB, 2g or 1048576"
+	case formTime:
+		return "a time with a unit, such as 30s, 5m or 168h"
+	case formList:
+		return "a list of texts such as [one, two]"
+	case formTable:
+		return "a table of the backend's own settings"
+	case formPath:
+		return "a path"
+	default:
+		return "a text"
+	}
+}
+
+func isWhole(value any) bool {
+	switch value.(type) {
+	case int, int64:
+		return true
+	}
+	return false
+}
+
+// strayQuotes finds quotes that were meant for a shell or for YAML and became part of the value.
+func strayQuotes(text string) bool {
+	return text != "" && (strings.ContainsAny(text[:1], `"'`) || strings.ContainsAny(text[len(text)-1:], `"'`))
+}
+
+func oneOf(list []string) string {
+	if len(list) == 1 {
+		return fmt.Sprintf("%q", list[0])
+	}
+	return "one of " + strings.Join(list, ", ")
+}

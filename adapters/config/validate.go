@@ -1,0 +1,144 @@
+package config
+
+import (
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// Validate checks what one value alone cannot tell. Its error joins one core.ErrInvalid
+// sentence for each fault.
+func (c Config) Validate() error {
+	v := &validator{}
+	v.check(isBackendName(c.Backend), "backend is %q, which cannot be a backend's name", c.Backend)
+	v.backends(c.Backends)
+	v.check(filepath.IsAbs(c.Storage.Dir), "storage.dir is %q, but must be an absolute path", c.Storage.Dir)
+	v.files(c.Files)
+	v.images(c.Images)
+	v.limits(c.Limits)
+	v.runs(c.Runs)
+	v.dependencies(c.Dependencies)
+	return errors.Join(v.faults...)
+}
+
+type validator struct{ faults []error }
+
+// check notes a fault unless ok.
+func (v *validator) check(ok bool, format string, args ...any) {
+	if !ok {
+		v.faults = append(v.faults, core.Errorf(core.ErrInvalid, format, args...))
+	}
+}
+
+// under puts the setting's name before a fault found elsewhere.
+func (v *validator) under(name string, err error) {
+	if err == nil {
+		return
+	}
+	fault := core.Errorf(core.KindOf(err), "%s: %s", name, core.MessageOf(err))
+	if hint := core.HintOf(err); hint != "" {
+		fault = fault.WithHint("%s", hint)
+	}
+	v.faults = append(v.faults, fault)
+}
+
+// positive checks sizes that must not be zero.
+func (v *validator) positive(name string, value Size) {
+	v.check(value > 0, "%s is %s, but must be more than 0", name, value)
+}
+
+// order checks that one size is not above another.
+func (v *validator) order(lowName string, low Size, highName string, high Size) {
+	v.check(low <= high, "%s is %s, but must not be more than %s, which is %s", lowName, low, highName, high)
+}
+
+func (v *validator) backends(backends map[string]Backend) {
+	pin := regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
+	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(?:=|$)`)
+	for _, name := range sortedKeys(backends) {
+		b := backends[name]
+		v.check(b.SHA256 == "" || pin.MatchString(b.SHA256), "backends.%s.sha256 must be 64 hexadecimal digits", name)
+		for _, entry := range b.Env {
+			v.check(variable.MatchString(entry), "backends.%s.env must hold names of variables, or NAME=VALUE", name)
+		}
+	}
+}
+
+func (v *validator) files(f Files) {
+	v.check(f.Dir == NoFiles || filepath.IsAbs(f.Dir), "files.dir is %q, but must be an absolute path or %s", f.Dir, NoFiles)
+	v.check(f.MaxAge >= 0, "files.max_age is %s, but must not be below 0", f.MaxAge)
+	v.check(f.MaxBytes >= 0, "files.max_bytes is %s, but must not be below 0", f.MaxBytes)
+	v.positive("files.max_file", f.MaxFile)
+	v.order("files.max_file", f.MaxFile, "files.max_per_run", f.MaxPerRun)
+	if f.MaxBytes > 0 {
+		v.order("files.max_per_run", f.MaxPerRun, "files.max_bytes", f.MaxBytes)
+	}
+	v.check(f.InlineImage >= 0, "files.inline_image is %s, but must not be below 0", f.InlineImage)
+}
+
+func (v *validator) images(i Images) {
+	_, err := core.NormalizeImage(i.Default)
+	v.under("images.default", err)
+	v.under("images.allow", i.Policy().Validate())
+	if len(v.faults) == 0 && err == nil {
+		v.under("images.default", i.Policy().Allow(i.Default))
+	}
+}
+
+func (v *validator) limits(l Limits) {
+	for _, limit := range []struct {
+		name string
+		none bool
+	}{{"limits.memory", l.Memory == 0}, {"limits.cpus", l.CPUs == 0}, {"limits.pids", l.PIDs == 0}} {
+		v.check(!limit.none, "%s is 0, but a box without this limit is not allowed", limit.name)
+	}
+	v.under("limits", l.Core().Validate())
+}
+
+func (v *validator) runs(r Runs) {
+	v.check(r.Timeout > 0, "runs.timeout is %s, but must be more than 0", r.Timeout)
+	v.check(r.Timeout <= r.MaxTimeout, "runs.timeout is %s, but must not be more than runs.max_timeout, which is %s", r.Timeout, r.MaxTimeout)
+	v.positive("runs.max_code", r.MaxCode)
+	v.check(r.MaxStdin >= 0, "runs.max_stdin is %s, but must not be below 0", r.MaxStdin)
+	v.check(r.MaxFiles >= 0, "runs.max_files is %d, but must not be below 0", r.MaxFiles)
+	v.check(r.MaxUpload >= 0, "runs.max_upload is %s, but must not be below 0", r.MaxUpload)
+	v.positive("runs.output_head", r.OutputHead)
+	v.check(r.OutputTail >= 0, "runs.output_tail is %s, but must not be below 0", r.OutputTail)
+	v.check(r.OutputKeep >= 0, "runs.output_keep is %s, but must not be below 0", r.OutputKeep)
+	v.check(r.MaxConcurrent > 0, "runs.max_concurrent is %d, but must be more than 0", r.MaxConcurrent)
+}
+
+func (v *validator) dependencies(d Dependencies) {
+	v.url("dependencies.index_url", d.IndexURL, indexSchemes()...)
+	for _, extra := range d.ExtraIndexURLs {
+		v.url("dependencies.extra_index_urls", extra, indexSchemes()...)
+	}
+	v.url("dependencies.http_proxy", d.HTTPProxy, proxySchemes()...)
+	v.url("dependencies.https_proxy", d.HTTPSProxy, proxySchemes()...)
+	if d.CABundle != "" {
+		info, err := os.Stat(d.CABundle)
+		v.check(err == nil && info.Mode().IsRegular(), "dependencies.ca_bundle is %q, which is not a file that can be read", d.CABundle)
+	}
+	v.check(d.Timeout >= Duration(time.Second), "dependencies.timeout is %s, but must be at least 1s", d.Timeout)
+	v.check(d.MaxAge >= 0, "dependencies.max_age is %s, but must not be below 0", d.MaxAge)
+}
+
+// url checks a URL without ever printing it: it may hold credentials.
+func (v *validator) url(name string, secret Secret, schemes ...string) {
+	v.check(secret.IsZero() || isURL(secret.Reveal(), schemes), "%s must be a URL that begins with %s://", name, strings.Join(schemes, ":// or "))
+}
+
+func isURL(text string, schemes []string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && slices.Contains(schemes, u.Scheme)
+}
+
+func indexSchemes() []string { return []string{"http", "https"} }
+func proxySchemes() []string { return []string{"http", "https", "socks5", "socks5h"} }
