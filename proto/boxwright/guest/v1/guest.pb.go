@@ -962,7 +962,9 @@ type ReadOutputRequest struct {
 	// "stdout" or "stderr".
 	Stream string `protobuf:"bytes,2,opt,name=stream,proto3" json:"stream,omitempty"`
 	// Where to begin.
-	Offset        int64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	Offset int64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
+	// Bytes wanted; the agent may send fewer.
+	Length        int64 `protobuf:"varint,4,opt,name=length,proto3" json:"length,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1018,11 +1020,20 @@ func (x *ReadOutputRequest) GetOffset() int64 {
 	return 0
 }
 
+func (x *ReadOutputRequest) GetLength() int64 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
 // ReadOutputResponse is the next piece.
 type ReadOutputResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Bytes.
-	Data          []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	Data []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	// Nothing comes after them.
+	Eof           bool `protobuf:"varint,2,opt,name=eof,proto3" json:"eof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1064,7 +1075,14 @@ func (x *ReadOutputResponse) GetData() []byte {
 	return nil
 }
 
-// WriteFileRequest is a path, then bytes.
+func (x *ReadOutputResponse) GetEof() bool {
+	if x != nil {
+		return x.Eof
+	}
+	return false
+}
+
+// WriteFileRequest is a path, bytes, or the end.
 type WriteFileRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Relative to the workspace; only in the first request.
@@ -1128,7 +1146,7 @@ func (x *WriteFileRequest) GetCommit() bool {
 	return false
 }
 
-// WriteFileResponse is empty.
+// WriteFileResponse says that the request has been carried out.
 type WriteFileResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1169,7 +1187,11 @@ func (*WriteFileResponse) Descriptor() ([]byte, []int) {
 type ReadFileRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Relative to the workspace.
-	Path          []byte `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Path []byte `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Where to begin.
+	Offset int64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	// Bytes wanted; the agent may send fewer.
+	Length        int64 `protobuf:"varint,3,opt,name=length,proto3" json:"length,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1211,11 +1233,27 @@ func (x *ReadFileRequest) GetPath() []byte {
 	return nil
 }
 
+func (x *ReadFileRequest) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *ReadFileRequest) GetLength() int64 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
 // ReadFileResponse is the next piece.
 type ReadFileResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Bytes.
-	Data          []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	Data []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	// Nothing comes after them.
+	Eof           bool `protobuf:"varint,2,opt,name=eof,proto3" json:"eof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1255,6 +1293,13 @@ func (x *ReadFileResponse) GetData() []byte {
 		return x.Data
 	}
 	return nil
+}
+
+func (x *ReadFileResponse) GetEof() bool {
+	if x != nil {
+		return x.Eof
+	}
+	return false
 }
 
 // PreviewRequest names an image file.
@@ -1448,38 +1493,43 @@ const file_boxwright_guest_v1_guest_proto_rawDesc = "" +
 	"\x04exit\x18\x01 \x01(\v2\x18.boxwright.guest.v1.ExitR\x04exit\"\x1d\n" +
 	"\vKillRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x0e\n" +
-	"\fKillResponse\"S\n" +
+	"\fKillResponse\"k\n" +
 	"\x11ReadOutputRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\tR\x06stream\x12\x16\n" +
-	"\x06offset\x18\x03 \x01(\x03R\x06offset\"(\n" +
+	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12\x16\n" +
+	"\x06length\x18\x04 \x01(\x03R\x06length\":\n" +
 	"\x12ReadOutputResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\"R\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\x12\x10\n" +
+	"\x03eof\x18\x02 \x01(\bR\x03eof\"R\n" +
 	"\x10WriteFileRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x16\n" +
 	"\x06commit\x18\x03 \x01(\bR\x06commit\"\x13\n" +
-	"\x11WriteFileResponse\"%\n" +
+	"\x11WriteFileResponse\"U\n" +
 	"\x0fReadFileRequest\x12\x12\n" +
-	"\x04path\x18\x01 \x01(\fR\x04path\"&\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x16\n" +
+	"\x06length\x18\x03 \x01(\x03R\x06length\"8\n" +
 	"\x10ReadFileResponse\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\":\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\x12\x10\n" +
+	"\x03eof\x18\x02 \x01(\bR\x03eof\":\n" +
 	"\x0ePreviewRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x03R\x05limit\"Z\n" +
 	"\x0fPreviewResponse\x12\x1b\n" +
 	"\tmime_type\x18\x01 \x01(\tR\bmimeType\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x16\n" +
-	"\x06shrunk\x18\x03 \x01(\bR\x06shrunk2\xb5\x05\n" +
+	"\x06shrunk\x18\x03 \x01(\bR\x06shrunk2\xb3\x05\n" +
 	"\fGuestService\x12U\n" +
 	"\bDescribe\x12#.boxwright.guest.v1.DescribeRequest\x1a$.boxwright.guest.v1.DescribeResponse\x12J\n" +
 	"\x03Run\x12\x1e.boxwright.guest.v1.RunRequest\x1a\x1f.boxwright.guest.v1.RunResponse(\x010\x01\x12O\n" +
 	"\x06Attach\x12!.boxwright.guest.v1.AttachRequest\x1a\".boxwright.guest.v1.AttachResponse\x12I\n" +
-	"\x04Kill\x12\x1f.boxwright.guest.v1.KillRequest\x1a .boxwright.guest.v1.KillResponse\x12]\n" +
+	"\x04Kill\x12\x1f.boxwright.guest.v1.KillRequest\x1a .boxwright.guest.v1.KillResponse\x12[\n" +
 	"\n" +
-	"ReadOutput\x12%.boxwright.guest.v1.ReadOutputRequest\x1a&.boxwright.guest.v1.ReadOutputResponse0\x01\x12Z\n" +
-	"\tWriteFile\x12$.boxwright.guest.v1.WriteFileRequest\x1a%.boxwright.guest.v1.WriteFileResponse(\x01\x12W\n" +
-	"\bReadFile\x12#.boxwright.guest.v1.ReadFileRequest\x1a$.boxwright.guest.v1.ReadFileResponse0\x01\x12R\n" +
+	"ReadOutput\x12%.boxwright.guest.v1.ReadOutputRequest\x1a&.boxwright.guest.v1.ReadOutputResponse\x12\\\n" +
+	"\tWriteFile\x12$.boxwright.guest.v1.WriteFileRequest\x1a%.boxwright.guest.v1.WriteFileResponse(\x010\x01\x12U\n" +
+	"\bReadFile\x12#.boxwright.guest.v1.ReadFileRequest\x1a$.boxwright.guest.v1.ReadFileResponse\x12R\n" +
 	"\aPreview\x12\".boxwright.guest.v1.PreviewRequest\x1a#.boxwright.guest.v1.PreviewResponseBAZ?github.com/boxwright/boxwright/proto/boxwright/guest/v1;guestv1b\x06proto3"
 
 var (

@@ -12,9 +12,9 @@ type GuestServiceService interface {
 	Run(context.Context, GuestService_RunServer) error
 	Attach(context.Context, *AttachRequest) (*AttachResponse, error)
 	Kill(context.Context, *KillRequest) (*KillResponse, error)
-	ReadOutput(context.Context, *ReadOutputRequest, GuestService_ReadOutputServer) error
-	WriteFile(context.Context, GuestService_WriteFileServer) (*WriteFileResponse, error)
-	ReadFile(context.Context, *ReadFileRequest, GuestService_ReadFileServer) error
+	ReadOutput(context.Context, *ReadOutputRequest) (*ReadOutputResponse, error)
+	WriteFile(context.Context, GuestService_WriteFileServer) error
+	ReadFile(context.Context, *ReadFileRequest) (*ReadFileResponse, error)
 	Preview(context.Context, *PreviewRequest) (*PreviewResponse, error)
 }
 
@@ -40,20 +40,8 @@ func (x *guestserviceRunServer) Recv() (*RunRequest, error) {
 	return m, nil
 }
 
-type GuestService_ReadOutputServer interface {
-	Send(*ReadOutputResponse) error
-	ttrpc.StreamServer
-}
-
-type guestserviceReadOutputServer struct {
-	ttrpc.StreamServer
-}
-
-func (x *guestserviceReadOutputServer) Send(m *ReadOutputResponse) error {
-	return x.StreamServer.SendMsg(m)
-}
-
 type GuestService_WriteFileServer interface {
+	Send(*WriteFileResponse) error
 	Recv() (*WriteFileRequest, error)
 	ttrpc.StreamServer
 }
@@ -62,25 +50,16 @@ type guestserviceWriteFileServer struct {
 	ttrpc.StreamServer
 }
 
+func (x *guestserviceWriteFileServer) Send(m *WriteFileResponse) error {
+	return x.StreamServer.SendMsg(m)
+}
+
 func (x *guestserviceWriteFileServer) Recv() (*WriteFileRequest, error) {
 	m := new(WriteFileRequest)
 	if err := x.StreamServer.RecvMsg(m); err != nil {
 		return nil, err
 	}
 	return m, nil
-}
-
-type GuestService_ReadFileServer interface {
-	Send(*ReadFileResponse) error
-	ttrpc.StreamServer
-}
-
-type guestserviceReadFileServer struct {
-	ttrpc.StreamServer
-}
-
-func (x *guestserviceReadFileServer) Send(m *ReadFileResponse) error {
-	return x.StreamServer.SendMsg(m)
 }
 
 func RegisterGuestServiceService(srv *ttrpc.Server, svc GuestServiceService) {
@@ -107,6 +86,20 @@ func RegisterGuestServiceService(srv *ttrpc.Server, svc GuestServiceService) {
 				}
 				return svc.Kill(ctx, &req)
 			},
+			"ReadOutput": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req ReadOutputRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.ReadOutput(ctx, &req)
+			},
+			"ReadFile": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req ReadFileRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.ReadFile(ctx, &req)
+			},
 			"Preview": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
 				var req PreviewRequest
 				if err := unmarshal(&req); err != nil {
@@ -123,33 +116,11 @@ func RegisterGuestServiceService(srv *ttrpc.Server, svc GuestServiceService) {
 				StreamingClient: true,
 				StreamingServer: true,
 			},
-			"ReadOutput": {
-				Handler: func(ctx context.Context, stream ttrpc.StreamServer) (interface{}, error) {
-					m := new(ReadOutputRequest)
-					if err := stream.RecvMsg(m); err != nil {
-						return nil, err
-					}
-					return nil, svc.ReadOutput(ctx, m, &guestserviceReadOutputServer{stream})
-				},
-				StreamingClient: false,
-				StreamingServer: true,
-			},
 			"WriteFile": {
 				Handler: func(ctx context.Context, stream ttrpc.StreamServer) (interface{}, error) {
-					return svc.WriteFile(ctx, &guestserviceWriteFileServer{stream})
+					return nil, svc.WriteFile(ctx, &guestserviceWriteFileServer{stream})
 				},
 				StreamingClient: true,
-				StreamingServer: false,
-			},
-			"ReadFile": {
-				Handler: func(ctx context.Context, stream ttrpc.StreamServer) (interface{}, error) {
-					m := new(ReadFileRequest)
-					if err := stream.RecvMsg(m); err != nil {
-						return nil, err
-					}
-					return nil, svc.ReadFile(ctx, m, &guestserviceReadFileServer{stream})
-				},
-				StreamingClient: false,
 				StreamingServer: true,
 			},
 		},
@@ -161,9 +132,9 @@ type GuestServiceClient interface {
 	Run(context.Context) (GuestService_RunClient, error)
 	Attach(context.Context, *AttachRequest) (*AttachResponse, error)
 	Kill(context.Context, *KillRequest) (*KillResponse, error)
-	ReadOutput(context.Context, *ReadOutputRequest) (GuestService_ReadOutputClient, error)
+	ReadOutput(context.Context, *ReadOutputRequest) (*ReadOutputResponse, error)
 	WriteFile(context.Context) (GuestService_WriteFileClient, error)
-	ReadFile(context.Context, *ReadFileRequest) (GuestService_ReadFileClient, error)
+	ReadFile(context.Context, *ReadFileRequest) (*ReadFileResponse, error)
 	Preview(context.Context, *PreviewRequest) (*PreviewResponse, error)
 }
 
@@ -235,39 +206,18 @@ func (c *guestserviceClient) Kill(ctx context.Context, req *KillRequest) (*KillR
 	return &resp, nil
 }
 
-func (c *guestserviceClient) ReadOutput(ctx context.Context, req *ReadOutputRequest) (GuestService_ReadOutputClient, error) {
-	stream, err := c.client.NewStream(ctx, &ttrpc.StreamDesc{
-		StreamingClient: false,
-		StreamingServer: true,
-	}, "boxwright.guest.v1.GuestService", "ReadOutput", req)
-	if err != nil {
+func (c *guestserviceClient) ReadOutput(ctx context.Context, req *ReadOutputRequest) (*ReadOutputResponse, error) {
+	var resp ReadOutputResponse
+	if err := c.client.Call(ctx, "boxwright.guest.v1.GuestService", "ReadOutput", req, &resp); err != nil {
 		return nil, err
 	}
-	x := &guestserviceReadOutputClient{stream}
-	return x, nil
-}
-
-type GuestService_ReadOutputClient interface {
-	Recv() (*ReadOutputResponse, error)
-	ttrpc.ClientStream
-}
-
-type guestserviceReadOutputClient struct {
-	ttrpc.ClientStream
-}
-
-func (x *guestserviceReadOutputClient) Recv() (*ReadOutputResponse, error) {
-	m := new(ReadOutputResponse)
-	if err := x.ClientStream.RecvMsg(m); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return &resp, nil
 }
 
 func (c *guestserviceClient) WriteFile(ctx context.Context) (GuestService_WriteFileClient, error) {
 	stream, err := c.client.NewStream(ctx, &ttrpc.StreamDesc{
 		StreamingClient: true,
-		StreamingServer: false,
+		StreamingServer: true,
 	}, "boxwright.guest.v1.GuestService", "WriteFile", nil)
 	if err != nil {
 		return nil, err
@@ -278,7 +228,7 @@ func (c *guestserviceClient) WriteFile(ctx context.Context) (GuestService_WriteF
 
 type GuestService_WriteFileClient interface {
 	Send(*WriteFileRequest) error
-	CloseAndRecv() (*WriteFileResponse, error)
+	Recv() (*WriteFileResponse, error)
 	ttrpc.ClientStream
 }
 
@@ -290,10 +240,7 @@ func (x *guestserviceWriteFileClient) Send(m *WriteFileRequest) error {
 	return x.ClientStream.SendMsg(m)
 }
 
-func (x *guestserviceWriteFileClient) CloseAndRecv() (*WriteFileResponse, error) {
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
+func (x *guestserviceWriteFileClient) Recv() (*WriteFileResponse, error) {
 	m := new(WriteFileResponse)
 	if err := x.ClientStream.RecvMsg(m); err != nil {
 		return nil, err
@@ -301,33 +248,12 @@ func (x *guestserviceWriteFileClient) CloseAndRecv() (*WriteFileResponse, error)
 	return m, nil
 }
 
-func (c *guestserviceClient) ReadFile(ctx context.Context, req *ReadFileRequest) (GuestService_ReadFileClient, error) {
-	stream, err := c.client.NewStream(ctx, &ttrpc.StreamDesc{
-		StreamingClient: false,
-		StreamingServer: true,
-	}, "boxwright.guest.v1.GuestService", "ReadFile", req)
-	if err != nil {
+func (c *guestserviceClient) ReadFile(ctx context.Context, req *ReadFileRequest) (*ReadFileResponse, error) {
+	var resp ReadFileResponse
+	if err := c.client.Call(ctx, "boxwright.guest.v1.GuestService", "ReadFile", req, &resp); err != nil {
 		return nil, err
 	}
-	x := &guestserviceReadFileClient{stream}
-	return x, nil
-}
-
-type GuestService_ReadFileClient interface {
-	Recv() (*ReadFileResponse, error)
-	ttrpc.ClientStream
-}
-
-type guestserviceReadFileClient struct {
-	ttrpc.ClientStream
-}
-
-func (x *guestserviceReadFileClient) Recv() (*ReadFileResponse, error) {
-	m := new(ReadFileResponse)
-	if err := x.ClientStream.RecvMsg(m); err != nil {
-		return nil, err
-	}
-	return m, nil
+	return &resp, nil
 }
 
 func (c *guestserviceClient) Preview(ctx context.Context, req *PreviewRequest) (*PreviewResponse, error) {
