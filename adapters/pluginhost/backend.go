@@ -1,0 +1,108 @@
+package pluginhost
+
+import (
+	"context"
+	"io"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk"
+)
+
+// Info implements execution.Backend.
+func (p *Plugin) Info(ctx context.Context) (core.Info, error) {
+	return call(ctx, p, "telling about itself", func(b *sdk.Client) (core.Info, error) {
+		return b.Info(ctx)
+	})
+}
+
+// EnsureImage implements execution.Backend.
+func (p *Plugin) EnsureImage(ctx context.Context, ref string, policy core.PullPolicy, progress func(core.Progress)) (core.Image, error) {
+	return call(ctx, p, "fetching an image", func(b *sdk.Client) (core.Image, error) {
+		return b.EnsureImage(ctx, ref, policy, progress)
+	})
+}
+
+// Create implements execution.Backend.
+func (p *Plugin) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
+	return call(ctx, p, "making a box", func(b *sdk.Client) (core.Box, error) {
+		return b.Create(ctx, spec)
+	})
+}
+
+// Dial implements execution.Backend.
+func (p *Plugin) Dial(ctx context.Context, box string) (io.ReadWriteCloser, error) {
+	return call(ctx, p, "connecting to a box", func(b *sdk.Client) (io.ReadWriteCloser, error) {
+		stream, err := b.Dial(ctx, box)
+		if err != nil {
+			return nil, err
+		}
+		return &tracedStream{ReadWriteCloser: stream, plugin: p}, nil
+	})
+}
+
+// List implements execution.Backend.
+func (p *Plugin) List(ctx context.Context, instance string) (core.Inventory, error) {
+	return call(ctx, p, "listing boxes", func(b *sdk.Client) (core.Inventory, error) {
+		return b.List(ctx, instance)
+	})
+}
+
+// Destroy implements execution.Backend.
+func (p *Plugin) Destroy(ctx context.Context, box string) error {
+	return do(ctx, p, "removing a box", func(b *sdk.Client) error { return b.Destroy(ctx, box) })
+}
+
+// EnsureVolume implements execution.Backend.
+func (p *Plugin) EnsureVolume(ctx context.Context, v core.Volume) (core.Volume, error) {
+	return call(ctx, p, "making a volume", func(b *sdk.Client) (core.Volume, error) {
+		return b.EnsureVolume(ctx, v)
+	})
+}
+
+// RemoveVolume implements execution.Backend.
+func (p *Plugin) RemoveVolume(ctx context.Context, name string) error {
+	return do(ctx, p, "removing a volume", func(b *sdk.Client) error { return b.RemoveVolume(ctx, name) })
+}
+
+// call makes one call to the plugin; while says what for, should it die meanwhile.
+func call[T any](ctx context.Context, p *Plugin, while string, f func(*sdk.Client) (T, error)) (T, error) {
+	running, err := p.acquire(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	result, err := f(running.backend)
+	return result, p.explain(while, err)
+}
+
+func do(ctx context.Context, p *Plugin, while string, f func(*sdk.Client) error) error {
+	_, err := call(ctx, p, while, func(b *sdk.Client) (struct{}, error) { return struct{}{}, f(b) })
+	return err
+}
+
+// explain turns a broken connection into a sentence; the plugin's own errors pass.
+func (p *Plugin) explain(while string, err error) error {
+	if !sdk.IsLost(err) {
+		return err
+	}
+	return core.Errorf(core.ErrUnavailable, "the backend plugin %s stopped while %s", p.cfg.Name, while).
+		WithHint("it is being started again: try once more; the server's log says why it stopped")
+}
+
+// tracedStream explains why a stream broke.
+type tracedStream struct {
+	io.ReadWriteCloser
+	plugin *Plugin
+}
+
+// Read implements io.Reader.
+func (s *tracedStream) Read(p []byte) (int, error) {
+	n, err := s.ReadWriteCloser.Read(p)
+	return n, s.plugin.explain("a box was in use", err)
+}
+
+// Write implements io.Writer.
+func (s *tracedStream) Write(p []byte) (int, error) {
+	n, err := s.ReadWriteCloser.Write(p)
+	return n, s.plugin.explain("a box was in use", err)
+}

@@ -1,0 +1,57 @@
+package pluginhost
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// find returns the path of the plugin's executable.
+func find(cfg Config) (string, error) {
+	if strings.ContainsAny(cfg.Name, "/\\\x00") || cfg.Name == "" {
+		return "", core.Errorf(core.ErrInvalid, "%q is not a name of a backend", cfg.Name)
+	}
+	var tried []string
+	for _, path := range candidates(cfg) {
+		reason := unusable(path)
+		if reason == "" {
+			return path, nil
+		}
+		tried = append(tried, path+" ("+reason+")")
+	}
+	return "", core.Errorf(core.ErrUnavailable, "the backend plugin %s was not found; tried %s", cfg.Name, strings.Join(tried, ", ")).
+		WithHint("put boxwright-backend-%s beside the server's executable, or name its path in the config", cfg.Name)
+}
+
+func candidates(cfg Config) []string {
+	if cfg.Path != "" {
+		return []string{cfg.Path}
+	}
+	file := "boxwright-backend-" + cfg.Name
+	var paths []string
+	if self, err := os.Executable(); err == nil {
+		paths = append(paths, filepath.Join(filepath.Dir(self), file))
+	}
+	for _, dir := range cfg.Dirs {
+		paths = append(paths, filepath.Join(dir, file))
+	}
+	return paths
+}
+
+// unusable says why path cannot be started; "" if it can.
+func unusable(path string) string {
+	info, err := os.Stat(path)
+	switch {
+	case os.IsNotExist(err):
+		return "not there"
+	case err != nil:
+		return "cannot be read"
+	case info.IsDir():
+		return "a folder"
+	case info.Mode()&0o111 == 0:
+		return "not executable"
+	}
+	return ""
+}

@@ -1,0 +1,129 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/boxwright/boxwright/core"
+	backendv1 "github.com/boxwright/boxwright/proto/boxwright/backend/v1"
+	"github.com/boxwright/boxwright/proto/wire"
+
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// errLost is the cause of every error that came from the connection, not from the plugin.
+type errLost struct{}
+
+// Error implements error.
+func (errLost) Error() string { return "the connection to the plugin is lost" }
+
+// IsLost reports whether err says that the plugin's process or connection ended. Such an error
+// is also core.ErrUnavailable.
+func IsLost(err error) bool { return errors.As(err, &errLost{}) }
+
+// Client is a plugin's backend as the host sees it.
+type Client struct {
+	rpc backendv1.BackendServiceClient
+}
+
+var _ execution.Backend = (*Client)(nil)
+
+// NewClient speaks to the plugin behind conn.
+func NewClient(conn grpc.ClientConnInterface) *Client {
+	return &Client{rpc: backendv1.NewBackendServiceClient(conn)}
+}
+
+// Configure must succeed before any other call.
+func (c *Client) Configure(ctx context.Context, cfg Config) error {
+	_, err := c.rpc.Configure(ctx, configToProto(cfg))
+	return fromStatus(ctx, err)
+}
+
+// Info implements execution.Backend.
+func (c *Client) Info(ctx context.Context) (core.Info, error) {
+	r, err := c.rpc.Info(ctx, &backendv1.InfoRequest{})
+	if err != nil {
+		return core.Info{}, fromStatus(ctx, err)
+	}
+	return infoFromProto(r), nil
+}
+
+// EnsureImage implements execution.Backend.
+func (c *Client) EnsureImage(ctx context.Context, ref string, policy core.PullPolicy, progress func(core.Progress)) (core.Image, error) {
+	streamCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.rpc.EnsureImage(streamCtx, &backendv1.EnsureImageRequest{Ref: ref, Policy: string(policy)})
+	for err == nil {
+		var r *backendv1.EnsureImageResponse
+		if r, err = stream.Recv(); err != nil {
+			break
+		}
+		if r.GetImage() != nil {
+			return imageFromProto(r.GetImage()), nil
+		}
+		if r.GetProgress() != nil && progress != nil {
+			progress(progressFromProto(r.GetProgress()))
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		return core.Image{}, core.Errorf(core.ErrInternal, "the plugin ended the fetch of %s without an image", ref)
+	}
+	return core.Image{}, fromStatus(ctx, err)
+}
+
+// Create implements execution.Backend.
+func (c *Client) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
+	r, err := c.rpc.Create(ctx, specToProto(spec))
+	if err != nil {
+		return core.Box{}, fromStatus(ctx, err)
+	}
+	return boxFromProto(r.GetBox()), nil
+}
+
+// List implements execution.Backend.
+func (c *Client) List(ctx context.Context, instance string) (core.Inventory, error) {
+	r, err := c.rpc.List(ctx, &backendv1.ListRequest{Instance: instance})
+	if err != nil {
+		return core.Inventory{}, fromStatus(ctx, err)
+	}
+	return inventoryFromProto(r), nil
+}
+
+// Destroy implements execution.Backend.
+func (c *Client) Destroy(ctx context.Context, box string) error {
+	_, err := c.rpc.Destroy(ctx, &backendv1.DestroyRequest{Box: box})
+	return fromStatus(ctx, err)
+}
+
+// EnsureVolume implements execution.Backend.
+func (c *Client) EnsureVolume(ctx context.Context, v core.Volume) (core.Volume, error) {
+	r, err := c.rpc.EnsureVolume(ctx, &backendv1.EnsureVolumeRequest{Volume: volumeToProto(v)})
+	if err != nil {
+		return core.Volume{}, fromStatus(ctx, err)
+	}
+	return volumeFromProto(r.GetVolume()), nil
+}
+
+// RemoveVolume implements execution.Backend.
+func (c *Client) RemoveVolume(ctx context.Context, name string) error {
+	_, err := c.rpc.RemoveVolume(ctx, &backendv1.RemoveVolumeRequest{Name: name})
+	return fromStatus(ctx, err)
+}
+
+// fromStatus is wire.FromStatus, and marks what gRPC itself said about a broken connection.
+func fromStatus(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	st := status.Convert(err)
+	broken := st.Code() == codes.Unavailable || st.Code() == codes.Canceled
+	if ctx.Err() == nil && broken && len(st.Details()) == 0 {
+		return &core.Error{Kind: core.ErrUnavailable, Message: "the plugin does not answer", Cause: errLost{}}
+	}
+	return wire.FromStatus(ctx, err)
+}
