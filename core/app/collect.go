@@ -22,6 +22,7 @@ func (r *run) collect(ctx context.Context, guest execution.Guest, exit core.Exit
 	ctx, cancel := context.WithTimeout(ctx, collectLimit)
 	defer cancel()
 	c := &collector{run: r, guest: guest, taken: map[string]bool{}, room: r.settings.MaxFiles}
+	c.imageRoom = r.settings.InlineImage + r.settings.InlineImage/4
 	for _, file := range exit.Files {
 		c.file(ctx, file)
 	}
@@ -29,11 +30,16 @@ func (r *run) collect(ctx context.Context, guest execution.Guest, exit core.Exit
 	c.output(ctx, core.Stderr, exit.Stderr)
 }
 
+// leastPreview is the size below which a picture shows nothing.
+const leastPreview = 16 << 10
+
 type collector struct {
 	*run
 	guest execution.Guest
 	taken map[string]bool
 	room  int64 // bytes that may still be kept
+	// imageRoom is what images may still take in the answer: clients drop answers that are too long.
+	imageRoom int64
 }
 
 func (c *collector) warn(format string, args ...any) {
@@ -61,13 +67,19 @@ func (c *collector) file(ctx context.Context, file core.FileInfo) {
 
 // preview renders an image in the box: a hostile image is decoded there or nowhere.
 func (c *collector) preview(ctx context.Context, path string) *core.Preview {
-	preview, err := c.guest.Preview(ctx, path, c.settings.InlineImage)
+	limit := min(c.settings.InlineImage, c.imageRoom)
+	if limit < leastPreview {
+		c.warn("image %q is not shown: the images before it took the room; read it by its link", path)
+		return nil
+	}
+	preview, err := c.guest.Preview(ctx, path, limit)
 	if err != nil {
 		if !errors.Is(err, core.ErrUnsupported) {
 			c.warn("image %q is not shown: %s", path, core.MessageOf(err))
 		}
 		return nil
 	}
+	c.imageRoom -= int64(len(preview.Data))
 	return &preview
 }
 

@@ -1,41 +1,23 @@
 package app
 
 import (
-	"bytes"
 	"strings"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
 )
 
-// Request is a program to run once.
-type Request struct {
-	Code         string
-	Dependencies []string
-	Image        string         // "" is the operator's default
-	Timeout      *time.Duration // nil is the operator's default
-	Stdin        *string        // nil is closed
-	Files        []Input
-	Tenant       string
-}
-
-// Input is a file put into the workspace before the run.
-type Input struct {
-	Name    string // relative path
-	Content []byte
-}
-
-// job is a checked Request: nothing in it can be wrong any more.
+// job is a checked request: nothing in it can be wrong any more.
 type job struct {
 	image        string
 	requirements []core.Requirement
-	files        []Input
+	files        []core.Input
 	tenant       string
 	spec         core.RunSpec
 }
 
 // plan checks a request against the operator's settings.
-func (s Settings) plan(r Request) (job, error) {
+func (s Settings) plan(r core.Request) (job, error) {
 	if err := s.checkCode(r.Code); err != nil {
 		return job{}, err
 	}
@@ -113,7 +95,7 @@ func (s Settings) pickRequirements(texts []string) ([]core.Requirement, error) {
 	return requirements, nil
 }
 
-func (s Settings) checkInputs(r Request) error {
+func (s Settings) checkInputs(r core.Request) error {
 	if r.Stdin != nil && int64(len(*r.Stdin)) > s.MaxStdin {
 		return core.Errorf(core.ErrInvalid, "stdin has %d bytes; at most %d are allowed", len(*r.Stdin), s.MaxStdin).
 			WithHint("send large data in files")
@@ -138,6 +120,3 @@ func (s Settings) checkInputs(r Request) error {
 	}
 	return nil
 }
-
-// reader avoids a copy of the content.
-func (f Input) reader() *bytes.Reader { return bytes.NewReader(f.Content) }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ const connectLimit = 2 * time.Minute
 // RunOnce runs a program in a box of its own and returns the record of it. A program that fails,
 // runs out of time or memory, or is cancelled while it runs, is a record; an error means that it
 // could not be run. progress may be nil.
-func (s *Service) RunOnce(ctx context.Context, r Request, progress func(core.Progress)) (core.Record, error) {
+func (s *Service) RunOnce(ctx context.Context, r core.Request, progress func(core.Progress)) (core.Record, error) {
 	job, err := s.settings.plan(r)
 	if err != nil {
 		return core.Record{}, err
@@ -130,7 +131,7 @@ func (r *run) makeBox(ctx context.Context, environment core.Environment) (*box, 
 func (r *run) execute(ctx context.Context, box *box) (core.Exit, error) {
 	const overdue = 15 * time.Second
 	for _, f := range r.files {
-		if err := box.guest.WriteFile(ctx, f.Name, f.reader()); err != nil {
+		if err := box.guest.WriteFile(ctx, f.Name, bytes.NewReader(f.Content)); err != nil {
 			return core.Exit{}, fmt.Errorf("file %q could not be put into the box: %w", f.Name, err)
 		}
 	}

@@ -30,10 +30,12 @@ type Settings struct {
 	Output       core.OutputLimits
 	MaxFile      int64 // bytes of one file that is kept
 	MaxFiles     int64 // bytes of all files of a run that are kept
-	InlineImage  int64 // bytes of an image shown in place
+	InlineImage  int64 // bytes of an image shown in place; all of a run may have a quarter more
 	Dependencies bool  // runs may ask for packages
 	InstallLimit time.Duration
 	InstallSize  core.Limits // of installer boxes
+	// EnvironmentAge is how long after its install an environment is used; 0: for ever.
+	EnvironmentAge time.Duration
 }
 
 // Ports are what the use cases drive.

@@ -87,7 +87,13 @@ func (s *Service) isOrphan(volume core.Volume, known map[string]bool) bool {
 	return true
 }
 
-// knownVolumes is read after the inventory, so that a volume put into the index in between is known.
+// outlived: installed too long ago. Whoever asks for it again gets it anew.
+func (s *Service) outlived(e core.Environment) bool {
+	age := s.settings.EnvironmentAge
+	return age > 0 && s.ports.Now().Sub(e.Created) > age
+}
+
+// knownVolumes forgets environments that are too old, and returns the volumes of the others. It is read after the inventory, so that a volume put into the index in between is known.
 func (s *Service) knownVolumes(ctx context.Context) (map[string]bool, error) {
 	environments, err := s.ports.Index.List(ctx)
 	if err != nil {
@@ -95,6 +101,13 @@ func (s *Service) knownVolumes(ctx context.Context) (map[string]bool, error) {
 	}
 	known := map[string]bool{}
 	for _, e := range environments {
+		if s.outlived(e) {
+			// Out of the index first: from here on nobody mounts it, and an orphan goes with the sweep.
+			if err := s.ports.Index.Delete(ctx, e.Key); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		known[e.Volume] = true
 	}
 	return known, nil

@@ -1,0 +1,118 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// The pace of progress: the library drops notifications beyond a queue of 100, and clients whose
+// timeout is reset by progress want to hear something now and then.
+const (
+	progressPace  = 500 * time.Millisecond
+	progressQuiet = 5 * time.Second
+	// lastNotice lets the library send a notification that was queued right before the answer;
+	// it is lost or comes too late otherwise.
+	lastNotice = 5 * time.Millisecond
+)
+
+// progress tells one call's client how it goes.
+type progress struct {
+	send  func(params map[string]any)
+	token mcp.ProgressToken
+	began time.Time
+
+	mu    sync.Mutex
+	count int
+	last  time.Time
+	phase core.Phase
+}
+
+// newProgress returns nil when the client did not ask for progress.
+func newProgress(ctx context.Context, s *server.MCPServer, meta *mcp.Meta) *progress {
+	if meta == nil || meta.ProgressToken == nil {
+		return nil
+	}
+	return &progress{
+		token: meta.ProgressToken,
+		began: time.Now(),
+		send: func(params map[string]any) {
+			// A full queue or a client that is gone is no reason to stop the run.
+			_ = s.SendNotificationToClient(ctx, "notifications/progress", params)
+		},
+	}
+}
+
+// report is the run's view of it; nil when nobody listens, so that nothing is streamed for nothing.
+func (p *progress) report() func(core.Progress) {
+	if p == nil {
+		return nil
+	}
+	return func(step core.Progress) { p.tell(step.Phase, message(step)) }
+}
+
+func (p *progress) tell(phase core.Phase, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.phase == phase && time.Since(p.last) < progressPace {
+		return
+	}
+	p.count++
+	p.last, p.phase = time.Now(), phase
+	p.send(map[string]any{"progressToken": p.token, "progress": p.count, "message": text})
+}
+
+// watch says every few seconds that the call is still under way, until ctx ends.
+func (p *progress) watch(ctx context.Context) {
+	if p == nil {
+		return
+	}
+	tick := time.NewTicker(progressQuiet)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			p.mu.Lock()
+			phase, quiet := p.phase, time.Since(p.last) >= progressQuiet
+			p.mu.Unlock()
+			if quiet {
+				p.tell(phase, fmt.Sprintf("%s: %d s so far", phase, int(time.Since(p.began).Seconds())))
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// settle waits until what was sent is on its way. ended must have been called before.
+func (p *progress) settle() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	sent := p.count > 0
+	p.mu.Unlock()
+	if sent {
+		time.Sleep(lastNotice)
+	}
+}
+
+// message is one line for a person. A program's own output may be anything: its last line, cut.
+func message(step core.Progress) string {
+	lines := strings.FieldsFunc(strings.ToValidUTF8(step.Message, "\uFFFD"), func(r rune) bool { return r == '\n' || r == '\r' })
+	text := ""
+	if len(lines) > 0 {
+		text = clip(strings.TrimSpace(lines[len(lines)-1]), 200)
+	}
+	if step.Total > 0 {
+		text += fmt.Sprintf(" (%s of %s)", byteCount(step.Done), byteCount(step.Total))
+	}
+	return text
+}

@@ -1,0 +1,210 @@
+package mcp
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// runResult is the structured result of a run; all tools that run something share it.
+type runResult struct {
+	RunID      string             `json:"run_id,omitempty"`
+	Status     core.Status        `json:"status"`
+	ExitCode   *int               `json:"exit_code,omitempty"`
+	Signal     string             `json:"signal,omitempty"`
+	Stdout     string             `json:"stdout"`
+	Stderr     string             `json:"stderr"`
+	Truncated  *truncated         `json:"truncated,omitempty"`
+	DurationMS map[string]float64 `json:"duration_ms,omitempty"`
+	Files      []fileResult       `json:"files"`
+	Error      *errorResult       `json:"error,omitempty"`
+	Warnings   []string           `json:"warnings,omitempty"`
+	InstallLog string             `json:"install_log,omitempty"`
+	Backend    string             `json:"backend,omitempty"`
+	Image      string             `json:"image,omitempty"`
+}
+
+// truncated counts the bytes that stdout and stderr lack.
+type truncated struct {
+	StdoutBytes int64 `json:"stdout_bytes"`
+	StderrBytes int64 `json:"stderr_bytes"`
+}
+
+type fileResult struct {
+	Name     string `json:"name"`
+	Path     string `json:"path"`
+	Size     int64  `json:"size"`
+	MIMEType string `json:"mime_type"`
+	URI      string `json:"uri"`
+	URL      string `json:"url,omitempty"`
+}
+
+type errorResult struct {
+	Type    core.Kind `json:"type"`
+	Message string    `json:"message"`
+	Hint    string    `json:"hint,omitempty"`
+}
+
+// runOutputSchema describes runResult to clients.
+func runOutputSchema() map[string]any {
+	text := func(description string) map[string]any {
+		return map[string]any{"type": "string", "description": description}
+	}
+	number := map[string]any{"type": "number"}
+	return map[string]any{
+		"type": "object",
+		"properties": map[string]any{
+			"run_id": text("names this run, also in the URIs of its files"),
+			"status": map[string]any{
+				"type": "string",
+				"enum": []string{"ok", "failed", "timed_out", "cancelled", "oom_killed", "running"},
+			},
+			"exit_code": map[string]any{"type": "integer", "description": "0 is success; 128+n: ended by signal n"},
+			"signal":    text("the signal that ended the program, such as SIGKILL"),
+			"stdout":    text("what the program printed; head and tail if it was long"),
+			"stderr":    text("what it printed as errors or warnings; not by itself a failure"),
+			"truncated": map[string]any{
+				"type":        "object",
+				"description": "bytes left out of stdout and stderr; the full text is among the files",
+				"properties":  map[string]any{"stdout_bytes": number, "stderr_bytes": number},
+			},
+			"duration_ms": map[string]any{
+				"type":                 "object",
+				"description":          "milliseconds by phase: queue, image, dependencies, box, run; and total",
+				"additionalProperties": number,
+			},
+			"files": map[string]any{
+				"type":        "array",
+				"description": "files that the run created or changed in its working directory",
+				"items": map[string]any{
+					"type": "object",
+					"properties": map[string]any{
+						"name": text("file name"), "path": text("path below the working directory"),
+						"size": number, "mime_type": text("media type"),
+						"uri": text("for resources/read"), "url": text("where a person finds the file"),
+					},
+					"required": []string{"name", "path", "size", "mime_type", "uri"},
+				},
+			},
+			"error": map[string]any{
+				"type":        "object",
+				"description": "why the program could not be run; absent when it ran, however it ended",
+				"properties":  map[string]any{"type": text("kind"), "message": text("what is wrong"), "hint": text("what to do next")},
+				"required":    []string{"type", "message"},
+			},
+			"warnings":    map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
+			"install_log": text("last lines of the installer, when packages were installed for this run"),
+			"backend":     text("the engine that ran it"),
+			"image":       text("the image it ran in"),
+		},
+		"required": []string{"status", "stdout", "stderr", "files"},
+	}
+}
+
+// toolResult turns a record into what a client gets: text for the model, images in place, links
+// to files, and the same as structured content.
+func toolResult(r core.Record) *mcp.CallToolResult {
+	result := structured(r)
+	content := []mcp.Content{mcp.NewTextContent(recordText(r, result))}
+	for _, f := range r.Files {
+		if f.Preview != nil {
+			content = append(content, mcp.NewImageContent(base64.StdEncoding.EncodeToString(f.Preview.Data), f.Preview.MIMEType))
+		}
+	}
+	for _, f := range r.Files {
+		link := mcp.NewResourceLink(f.URI, f.Name, byteCount(f.Size), f.MIMEType)
+		link.Size = &f.Size
+		content = append(content, link)
+	}
+	return &mcp.CallToolResult{Content: content, StructuredContent: result}
+}
+
+func structured(r core.Record) runResult {
+	result := runResult{
+		RunID: r.RunID, Status: r.Status, ExitCode: &r.ExitCode, Signal: r.Signal,
+		Stdout: outputText(r.Stdout), Stderr: outputText(r.Stderr),
+		DurationMS: map[string]float64{"total": milliseconds(r.Total)},
+		Files:      []fileResult{}, Warnings: r.Warnings, InstallLog: r.Install,
+		Backend: r.Backend, Image: r.Image.Ref,
+	}
+	if out, err := r.Stdout.Cut(), r.Stderr.Cut(); out > 0 || err > 0 {
+		result.Truncated = &truncated{StdoutBytes: max(0, out), StderrBytes: max(0, err)}
+	}
+	for phase, d := range r.Durations {
+		result.DurationMS[string(phase)] = milliseconds(d)
+	}
+	for _, f := range r.Files {
+		name := f.Name[strings.LastIndexByte(f.Name, '/')+1:]
+		result.Files = append(result.Files, fileResult{Name: name, Path: f.Name, Size: f.Size, MIMEType: f.MIMEType, URI: f.URI, URL: f.Location})
+	}
+	return result
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// recordText is the record as a model reads it: the status first, then only what there is.
+func recordText(r core.Record, result runResult) string {
+	var b strings.Builder
+	b.WriteString(statusLine(r))
+	section := func(title, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "\n\n%s:\n%s", title, strings.TrimSuffix(text, "\n"))
+		}
+	}
+	section("stdout", result.Stdout)
+	section("stderr", result.Stderr)
+	var files strings.Builder
+	for _, f := range r.Files {
+		fmt.Fprintf(&files, "- %s (%s, %s)%s\n", shownName(f.Name), f.MIMEType, byteCount(f.Size), shownPlace(f))
+	}
+	section("files", files.String())
+	section("warnings", strings.Join(r.Warnings, "\n"))
+	return b.String()
+}
+
+func shownPlace(f core.Artifact) string {
+	place := " " + f.URI
+	if f.Location != "" {
+		place += " at " + shownName(f.Location)
+	}
+	if f.Preview != nil && f.Preview.Shrunk {
+		place += " (shown smaller than it is)"
+	}
+	return place
+}
+
+func statusLine(r core.Record) string {
+	end := fmt.Sprintf("exit code %d", r.ExitCode)
+	if r.Signal != "" {
+		end += ", " + r.Signal
+	}
+	switch r.Status {
+	case core.StatusTimedOut:
+		end = "stopped at its time limit; what it did until then is below; ask for more with timeout_seconds"
+	case core.StatusOOMKilled:
+		end += "; it ran out of memory"
+	case core.StatusCancelled:
+		end = "cancelled; what it did until then is below"
+	case core.StatusOK, core.StatusFailed, core.StatusRunning:
+	}
+	return fmt.Sprintf("%s (%s) in %.2f s", r.Status, end, r.Durations[core.PhaseRun].Seconds())
+}
+
+// failure turns an error of ours into a result that the model can act on.
+func failure(err error) *mcp.CallToolResult {
+	e := errorResult{Type: core.KindOf(err), Message: core.MessageOf(err), Hint: core.HintOf(err)}
+	text := e.Message
+	if e.Hint != "" {
+		text += "\n" + e.Hint
+	}
+	return &mcp.CallToolResult{
+		IsError:           true,
+		Content:           []mcp.Content{mcp.NewTextContent(clip(text, 10_000))},
+		StructuredContent: runResult{Status: core.StatusFailed, Files: []fileResult{}, Error: &e},
+	}
+}

@@ -1,0 +1,115 @@
+// Package stdio serves an MCP server over standard input and output, for a client that started
+// this process.
+//
+// Standard output carries JSON-RPC lines and nothing else. When the input ends, calls that are
+// under way still get their answers (a script may pipe requests in); when the client is gone,
+// or the process is told to end, they are cancelled.
+package stdio
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/mark3labs/mcp-go/server"
+	"golang.org/x/sys/unix"
+)
+
+// The library's bounds: its default of five workers lets five slow calls block a sixth, and calls
+// beyond the queue run on the read loop, where they block everything.
+const (
+	workers = 100
+	queue   = 1000
+)
+
+// Options are what the transport needs to know of the server.
+type Options struct {
+	InFlight func() int // tool calls under way
+	Log      *slog.Logger
+}
+
+// Serve serves until the input ends, the client is gone or ctx ends. Nothing is written to out
+// after ctx has ended.
+func Serve(ctx context.Context, s *server.MCPServer, in io.Reader, out *os.File, o Options) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go watchReader(ctx, out, func() {
+		o.Log.Info("the client is gone")
+		cancel()
+	})
+	transport := server.NewStdioServer(s)
+	transport.SetErrorLogger(slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn))
+	server.WithWorkerPoolSize(workers)(transport)
+	server.WithQueueSize(queue)(transport)
+	gate := &gate{ctx: ctx, in: in, inFlight: o.InFlight}
+	err := transport.Listen(ctx, gate, &mouth{ctx: ctx, out: out})
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// gate holds the end of the input back while calls are under way: the library cancels them
+// as soon as it sees it.
+type gate struct {
+	ctx      context.Context
+	in       io.Reader
+	inFlight func() int
+}
+
+// settleTime lets calls that were read just before the end get under way; pollTime is how often
+// the gate looks after that.
+const (
+	settleTime = 100 * time.Millisecond
+	pollTime   = 10 * time.Millisecond
+)
+
+func (g *gate) Read(p []byte) (int, error) {
+	n, err := g.in.Read(p)
+	if n > 0 || !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	for wait := settleTime; ; wait = pollTime {
+		select {
+		case <-time.After(wait):
+			if g.inFlight() == 0 {
+				return 0, io.EOF
+			}
+		case <-g.ctx.Done():
+			return 0, io.EOF
+		}
+	}
+}
+
+// mouth writes whole lines and falls silent when the transport ends: a client that closes does
+// not expect answers to calls that it gave up.
+type mouth struct {
+	ctx context.Context
+	out io.Writer
+}
+
+func (m *mouth) Write(p []byte) (int, error) {
+	if m.ctx.Err() != nil {
+		return len(p), nil
+	}
+	return m.out.Write(p)
+}
+
+// watchReader calls gone once nobody can read what is written to out any more.
+func watchReader(ctx context.Context, out *os.File, gone func()) {
+	const every = 250 * time.Millisecond
+	for ctx.Err() == nil {
+		poll := []unix.PollFd{{Fd: int32(out.Fd())}} //nolint:gosec // a file descriptor fits
+		if n, err := unix.Poll(poll, 0); err == nil && n > 0 && poll[0].Revents&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0 {
+			gone()
+			return
+		}
+		select {
+		case <-time.After(every):
+		case <-ctx.Done():
+		}
+	}
+}

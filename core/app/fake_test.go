@@ -1,0 +1,290 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/core/app"
+	"github.com/boxwright/boxwright/ports/artifact"
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// world is an engine, its guests, a file store and an index, all in memory, that can be told to
+// fail at a named step.
+type world struct {
+	mu      sync.Mutex
+	boxes   map[string]core.Box
+	volumes map[string]core.Volume
+	files   map[string][]byte // run/name
+	index   map[string]core.Environment
+	specs   []core.BoxSpec
+	last    int
+
+	fail     map[string]error // by step
+	run      func(ctx context.Context, spec core.RunSpec) (core.Exit, error)
+	contents map[string]string // of the boxes' workspace
+	install  func(ctx context.Context) error
+	installs atomic.Int64
+	alive    map[string]bool
+	now      time.Time
+}
+
+func newWorld() *world {
+	return &world{
+		boxes: map[string]core.Box{}, volumes: map[string]core.Volume{}, files: map[string][]byte{},
+		index: map[string]core.Environment{}, fail: map[string]error{}, contents: map[string]string{},
+		alive: map[string]bool{"me": true}, now: time.Unix(1e9, 0),
+		run: func(context.Context, core.RunSpec) (core.Exit, error) {
+			return core.Exit{Stdout: core.Output{Head: []byte("hello\n"), Total: 6}}, nil
+		},
+	}
+}
+
+func settings() app.Settings {
+	return app.Settings{
+		Images: core.ImagePolicy{"python"}, DefaultImage: "python:3.11-slim", Limits: core.DefaultLimits(),
+		Timeout: 30 * time.Second, MaxTimeout: 600 * time.Second, MaxCode: 1 << 20, MaxStdin: 1 << 20,
+		MaxInputs: 3, MaxInputBytes: 1 << 10, MaxConcurrent: 4,
+		Output:  core.OutputLimits{Head: 10, Tail: 10, Spill: 100},
+		MaxFile: 1000, MaxFiles: 1500, InlineImage: 100 << 10, Dependencies: true, InstallLimit: time.Minute,
+		InstallSize: core.DefaultLimits(),
+	}
+}
+
+func (w *world) service(t *testing.T, s app.Settings) *app.Service {
+	t.Helper()
+	service := app.New(app.Ports{
+		Backend: w, Guests: w, Artifacts: (*files)(w), Installer: w, Index: (*index)(w),
+		Instance: "inst", Server: "me",
+		Alive: func(server string) bool { return w.alive[server] },
+		Now:   func() time.Time { return w.now },
+		NewID: w.newID,
+		Log:   slog.New(slog.DiscardHandler),
+	}, s)
+	t.Cleanup(func() { _ = service.Close(context.Background()) })
+	return service
+}
+
+func (w *world) newID() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last++
+	return fmt.Sprintf("id%08d", w.last)
+}
+
+func (w *world) step(name string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fail[name]
+}
+
+func (w *world) counts() (boxes, volumes, files int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.boxes), len(w.volumes), len(w.files)
+}
+
+// The backend.
+
+func (w *world) Info(context.Context) (core.Info, error) { return core.Info{Name: "fake"}, nil }
+
+func (w *world) EnsureImage(_ context.Context, ref string, _ core.PullPolicy, _ func(core.Progress)) (core.Image, error) {
+	return core.Image{Ref: ref, Digest: "sha256:1", Platform: "linux/amd64"}, w.step("image")
+}
+
+func (w *world) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
+	if err := errors.Join(ctx.Err(), w.step("create"), w.step("create "+string(spec.Labels.Purpose))); err != nil {
+		return core.Box{}, err
+	}
+	id := w.newID()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range spec.Mounts {
+		if _, ok := w.volumes[m.Volume]; !ok {
+			return core.Box{}, core.Errorf(core.ErrNotFound, "no volume %s", m.Volume)
+		}
+	}
+	w.specs = append(w.specs, spec)
+	w.boxes[id] = core.Box{ID: id, Labels: spec.Labels, Created: w.now}
+	return w.boxes[id], nil
+}
+
+func (w *world) Dial(context.Context, string) (io.ReadWriteCloser, error) {
+	return nil, errors.New("the fake's guests are not dialled")
+}
+
+func (w *world) List(_ context.Context, instance string) (core.Inventory, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all core.Inventory
+	for _, b := range w.boxes {
+		if b.Labels.Instance == instance {
+			all.Boxes = append(all.Boxes, b)
+		}
+	}
+	for _, v := range w.volumes {
+		all.Volumes = append(all.Volumes, v)
+	}
+	return all, w.fail["list"]
+}
+
+func (w *world) Destroy(_ context.Context, id string) error {
+	if err := w.step("destroy"); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.boxes, id)
+	return nil
+}
+
+func (w *world) EnsureVolume(_ context.Context, v core.Volume) (core.Volume, error) {
+	if err := w.step("volume"); err != nil {
+		return core.Volume{}, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v.Created = w.now
+	w.volumes[v.Name] = v
+	return v, nil
+}
+
+func (w *world) RemoveVolume(_ context.Context, name string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.volumes, name)
+	return nil
+}
+
+// The guests.
+
+func (w *world) Connect(context.Context, execution.Backend, string) (execution.Guest, error) {
+	return guest{w}, w.step("connect")
+}
+
+type guest struct{ *world }
+
+func (g guest) Run(ctx context.Context, spec core.RunSpec, _ func(core.Stream, []byte)) (core.Exit, error) {
+	if err := g.step("run"); err != nil {
+		return core.Exit{}, err
+	}
+	return g.run(ctx, spec)
+}
+
+func (g guest) ReadOutput(_ context.Context, _ string, s core.Stream, w io.Writer, limit int64) (int64, error) {
+	n, err := io.WriteString(w, strings.Repeat(string(s[3]), int(limit)))
+	return int64(n), errors.Join(err, g.step("output"))
+}
+
+func (g guest) WriteFile(_ context.Context, path string, r io.Reader) error {
+	data, err := io.ReadAll(r)
+	g.contents[path] = string(data)
+	return errors.Join(err, g.step("write"))
+}
+
+func (g guest) ReadFile(_ context.Context, path string, w io.Writer, _ int64) (int64, error) {
+	n, err := io.WriteString(w, g.contents[path])
+	return int64(n), errors.Join(err, g.step("read"))
+}
+
+func (g guest) Preview(_ context.Context, path string, _ int64) (core.Preview, error) {
+	return core.Preview{MIMEType: "image/png", Data: []byte(g.contents[path])}, g.step("preview")
+}
+
+func (g guest) Close() error { return nil }
+
+// The installer.
+
+func (w *world) Fingerprint() string { return "fp" }
+func (w *world) UsesCache() bool     { return true }
+func (w *world) Install(ctx context.Context, _ execution.Guest, _ []core.Requirement, progress func(core.Progress)) (string, error) {
+	w.installs.Add(1)
+	progress(core.Progress{Phase: core.PhaseDependencies, Message: "installing"})
+	if w.install != nil {
+		return "", w.install(ctx)
+	}
+	return "installed", w.step("install")
+}
+
+// The index.
+
+type index world
+
+func (i *index) Get(_ context.Context, key string) (core.Environment, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if e, ok := i.index[key]; ok {
+		return e, nil
+	}
+	return core.Environment{}, core.Errorf(core.ErrNotFound, "no environment")
+}
+
+func (i *index) Put(_ context.Context, e core.Environment) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if err := i.fail["put"]; err != nil {
+		return err
+	}
+	i.index[e.Key] = e
+	return nil
+}
+
+func (i *index) Delete(_ context.Context, key string) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.index, key)
+	return nil
+}
+
+func (i *index) List(context.Context) ([]core.Environment, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var all []core.Environment
+	for _, e := range i.index {
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// The file store.
+
+type files world
+
+type file struct {
+	*files
+	run, name string
+	bytes.Buffer
+}
+
+func (f *files) Create(_ context.Context, run, name string) (artifact.Writer, error) {
+	return &file{files: f, run: run, name: name}, (*world)(f).step("keep")
+}
+
+func (f *file) Abort() {}
+func (f *file) Commit(mimeType string) (core.Artifact, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.files.files[f.run+"/"+f.name] = slices.Clone(f.Bytes())
+	if mimeType == "" && strings.HasSuffix(f.name, ".png") {
+		mimeType = "image/png"
+	}
+	return core.Artifact{Run: f.run, Name: f.name, Size: int64(f.Len()), MIMEType: mimeType}, nil
+}
+
+func (f *files) Open(context.Context, string, string) (io.ReadSeekCloser, core.Artifact, error) {
+	return nil, core.Artifact{}, errors.ErrUnsupported
+}
+func (f *files) List(context.Context, string) ([]core.Artifact, error) { return nil, nil }
+func (f *files) Remove(context.Context, string) error                  { return nil }
+func (f *files) Sweep(context.Context, time.Time, int64) (int, error)  { return 0, nil }

@@ -1,0 +1,299 @@
+package app_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+func request(code string) core.Request { return core.Request{Code: code, Tenant: "local"} }
+
+func TestRunOnceTellsEverything(t *testing.T) {
+	w := newWorld()
+	w.contents["a.png"], w.contents["big.bin"] = "png", "too big"
+	w.run = func(_ context.Context, spec core.RunSpec) (core.Exit, error) {
+		if string(spec.Code) != "print(1)" || spec.Stdin != nil || spec.Timeout != 30*time.Second {
+			t.Errorf("the agent got %+v", spec)
+		}
+		return core.Exit{
+			Code: 3, Stdout: core.Output{Head: []byte("0123456789"), Tail: []byte("abcdefghij"), Total: 50, Spilled: 40},
+			Files: []core.FileInfo{{Path: "a.png", Size: 3}, {Path: "big.bin", Size: 1001}}, Warnings: []string{"from inside"},
+		}, nil
+	}
+	service := w.service(t, settings())
+	record, err := service.RunOnce(t.Context(), request("print(1)"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if record.Status != core.StatusFailed || record.ExitCode != 3 || record.Image.Ref != "python:3.11-slim" {
+		t.Errorf("got %+v", record)
+	}
+	names := map[string]int64{}
+	for _, f := range record.Files {
+		names[f.Name] = f.Size
+	}
+	if len(names) != 2 || names["a.png"] != 3 || names["stdout.txt"] != 40 {
+		t.Errorf("kept %v, want a.png of 3 and stdout.txt of 40 bytes", names)
+	}
+	if record.Files[0].Preview == nil {
+		t.Error("the image has no preview")
+	}
+	warnings := strings.Join(record.Warnings, "\n")
+	for _, want := range []string{"from inside", `"big.bin" has 1001 bytes`, "stdout had 50 bytes"} {
+		if !strings.Contains(warnings, want) {
+			t.Errorf("no warning says %q:\n%s", want, warnings)
+		}
+	}
+	if err := service.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if boxes, _, _ := w.counts(); boxes != 0 {
+		t.Errorf("%d boxes are left", boxes)
+	}
+}
+
+func TestEachFailingStepLeavesNothing(t *testing.T) {
+	for _, step := range []string{"image", "volume", "create install", "create run", "connect", "install", "put", "write", "run"} {
+		t.Run(step, func(t *testing.T) {
+			w := newWorld()
+			w.fail[step] = core.Errorf(core.ErrExhausted, "no %s", step)
+			r := request("x")
+			r.Dependencies = []string{"six"}
+			r.Files = []core.Input{{Name: "in.csv", Content: []byte("1")}}
+			service := w.service(t, settings())
+			_, err := service.RunOnce(t.Context(), r, nil)
+			if !errors.Is(err, core.ErrExhausted) {
+				t.Fatalf("got %v, want the step's own error", err)
+			}
+			if err := service.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			boxes, volumes, files := w.counts()
+			if boxes != 0 || files != 0 {
+				t.Errorf("%d boxes and %d files are left", boxes, files)
+			}
+			if left := volumes - len(w.index); left > 1 { // the download cache stays
+				t.Errorf("%d volumes are left for %d environments", volumes, len(w.index))
+			}
+		})
+	}
+}
+
+func TestFailingCollectionIsAWarning(t *testing.T) {
+	for step, want := range map[string]string{"read": "could not be kept", "keep": "could not be kept", "output": "the full stdout", "preview": "is not shown"} {
+		t.Run(step, func(t *testing.T) {
+			w := newWorld()
+			w.contents["a.png"] = "png"
+			w.fail[step] = core.Errorf(core.ErrExhausted, "no room")
+			w.run = func(context.Context, core.RunSpec) (core.Exit, error) {
+				return core.Exit{Stdout: core.Output{Total: 9}, Files: []core.FileInfo{{Path: "a.png", Size: 3}}}, nil
+			}
+			record, err := w.service(t, settings()).RunOnce(t.Context(), request("x"), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(record.Warnings, "\n"); !strings.Contains(got, want) {
+				t.Errorf("no warning says %q: %s", want, got)
+			}
+		})
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	service := newWorld().service(t, settings())
+	seconds := func(n float64) *time.Duration { d := time.Duration(n * float64(time.Second)); return &d }
+	long := strings.Repeat("x", 2<<20)
+	for name, c := range map[string]struct {
+		change func(*core.Request)
+		kind   core.Kind
+		want   string
+	}{
+		"empty code":      {func(r *core.Request) { r.Code = " \n" }, core.ErrInvalid, "code is empty"},
+		"NUL":             {func(r *core.Request) { r.Code = "a\x00b" }, core.ErrInvalid, "NUL character at byte 1"},
+		"long code":       {func(r *core.Request) { r.Code = long }, core.ErrInvalid, "at most 1048576 are allowed"},
+		"long stdin":      {func(r *core.Request) { r.Stdin = &long }, core.ErrInvalid, "stdin has 2097152 bytes"},
+		"timeout 0":       {func(r *core.Request) { r.Timeout = seconds(0) }, core.ErrInvalid, "timeout_seconds is 0; it must be above 0 and at most 600"},
+		"timeout -1":      {func(r *core.Request) { r.Timeout = seconds(-1) }, core.ErrInvalid, "timeout_seconds is -1"},
+		"timeout 601":     {func(r *core.Request) { r.Timeout = seconds(601) }, core.ErrInvalid, "timeout_seconds is 601"},
+		"foreign image":   {func(r *core.Request) { r.Image = "alpine:3" }, core.ErrDenied, "alpine:3"},
+		"bad image":       {func(r *core.Request) { r.Image = "a b" }, core.ErrInvalid, "a b"},
+		"option":          {func(r *core.Request) { r.Dependencies = []string{"--index-url=x"} }, core.ErrInvalid, "option of the installer"},
+		"file outside":    {func(r *core.Request) { r.Files = []core.Input{{Name: "../x"}} }, core.ErrInvalid, "leaves the workspace"},
+		"same file twice": {func(r *core.Request) { r.Files = []core.Input{{Name: "x"}, {Name: "x"}} }, core.ErrInvalid, "sent twice"},
+		"four files":      {func(r *core.Request) { r.Files = make([]core.Input, 4) }, core.ErrInvalid, "at most 3"},
+		"big files":       {func(r *core.Request) { r.Files = []core.Input{{Name: "x", Content: []byte(long)}} }, core.ErrInvalid, "at most 1024"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := request("x")
+			c.change(&r)
+			_, err := service.RunOnce(t.Context(), r, nil)
+			if core.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %s: %v; want %s: %s", core.KindOf(err), err, c.kind, c.want)
+			}
+		})
+	}
+}
+
+func TestConcurrentRunsAreBounded(t *testing.T) {
+	w := newWorld()
+	var mu sync.Mutex
+	running, most := 0, 0
+	w.run = func(context.Context, core.RunSpec) (core.Exit, error) {
+		mu.Lock()
+		running++
+		most = max(most, running)
+		mu.Unlock()
+		time.Sleep(5 * time.Millisecond)
+		mu.Lock()
+		running--
+		mu.Unlock()
+		return core.Exit{}, nil
+	}
+	service := w.service(t, settings())
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if _, err := service.RunOnce(t.Context(), request("x"), nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if most != 4 {
+		t.Errorf("%d runs at once, want exactly 4", most)
+	}
+}
+
+func TestInstallIsSharedAndRemembered(t *testing.T) {
+	w := newWorld()
+	service := w.service(t, settings())
+	r := request("x")
+	r.Dependencies = []string{"six"}
+	gate := make(chan struct{})
+	w.install = func(context.Context) error { <-gate; return nil }
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if _, err := service.RunOnce(t.Context(), r, func(core.Progress) {}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	time.Sleep(20 * time.Millisecond)
+	close(gate)
+	all.Wait()
+	if _, err := service.RunOnce(t.Context(), r, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.installs.Load(); n != 1 {
+		t.Errorf("installed %d times, want once", n)
+	}
+	for _, spec := range w.specs {
+		for _, m := range spec.Mounts {
+			if spec.Labels.Purpose == core.PurposeRun && (m.Writable || spec.Network != core.NetworkNone) {
+				t.Errorf("the code's box has %+v on network %q", m, spec.Network)
+			}
+		}
+	}
+}
+
+func TestLostVolumeIsInstalledAgain(t *testing.T) {
+	w := newWorld()
+	service := w.service(t, settings())
+	r := request("x")
+	r.Dependencies = []string{"six"}
+	for range 2 {
+		if _, err := service.RunOnce(t.Context(), r, nil); err != nil {
+			t.Fatal(err)
+		}
+		w.mu.Lock()
+		clear(w.volumes)
+		w.mu.Unlock()
+	}
+	if n := w.installs.Load(); n != 2 {
+		t.Errorf("installed %d times, want twice", n)
+	}
+}
+
+func TestLastCallerGoneEndsTheInstall(t *testing.T) {
+	w := newWorld()
+	service := w.service(t, settings())
+	begun, ended := make(chan struct{}), make(chan error, 1)
+	w.install = func(ctx context.Context) error {
+		close(begun)
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-begun; cancel() }()
+	r := request("x")
+	r.Dependencies = []string{"six"}
+	if _, err := service.RunOnce(ctx, r, nil); !errors.Is(err, core.ErrCancelled) {
+		t.Errorf("got %v, want cancelled", err)
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the install ended with %v", err)
+	}
+}
+
+func TestCloseCancelsWhatRuns(t *testing.T) {
+	w := newWorld()
+	service := w.service(t, settings())
+	running := make(chan struct{})
+	w.run = func(ctx context.Context, _ core.RunSpec) (core.Exit, error) {
+		close(running)
+		<-ctx.Done()
+		return core.Exit{Cancelled: true}, nil
+	}
+	go func() { <-running; _ = service.Close(context.Background()) }()
+	record, err := service.RunOnce(t.Context(), request("x"), nil)
+	if err != nil || record.Status != core.StatusCancelled {
+		t.Errorf("got %v, %v; want a record that says cancelled", record.Status, err)
+	}
+}
+
+func TestSweep(t *testing.T) {
+	w := newWorld()
+	w.alive["other"] = true
+	add := func(id, instance, server string, age, left time.Duration) {
+		w.boxes[id] = core.Box{ID: id, Created: w.now.Add(-age), Labels: core.Labels{Instance: instance, Server: server, Expires: w.now.Add(left)}}
+	}
+	add("dead", "inst", "dead", 0, time.Hour)
+	add("expired", "inst", "other", 0, -time.Second)
+	add("forgotten", "inst", "me", time.Hour, time.Hour)
+	add("being made", "inst", "me", 0, time.Hour)
+	add("others", "inst", "other", time.Hour, time.Hour)
+	add("foreign", "elsewhere", "dead", time.Hour, time.Hour)
+	volume := func(name, server string, purpose core.Purpose) {
+		w.volumes[name] = core.Volume{Name: name, Created: w.now, Labels: core.Labels{Server: server, Purpose: purpose}}
+	}
+	volume("known", "dead", core.PurposeEnvironment)
+	volume("half", "dead", core.PurposeEnvironment)
+	volume("filling", "other", core.PurposeEnvironment)
+	volume("cache", "dead", core.PurposeCache)
+	volume("old", "dead", core.PurposeEnvironment)
+	w.index["k"] = core.Environment{Key: "k", Volume: "known", Created: w.now}
+	w.index["o"] = core.Environment{Key: "o", Volume: "old", Created: w.now.Add(-48 * time.Hour)}
+	s := settings()
+	s.EnvironmentAge = 24 * time.Hour
+	if err := w.service(t, s).SweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range []string{"dead", "expired", "forgotten"} {
+		if _, left := w.boxes[gone]; left {
+			t.Errorf("box %q is left", gone)
+		}
+	}
+	if len(w.boxes) != 3 {
+		t.Errorf("%d boxes are left, want the 3 that somebody needs", len(w.boxes))
+	}
+	if _, left := w.volumes["half"]; left || len(w.volumes) != 3 {
+		t.Errorf("volumes left: %v", w.volumes)
+	}
+}
