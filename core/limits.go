@@ -68,7 +68,8 @@ func (l Limits) Validate() error {
 // maxDisk is the biggest workspace that leaves programs 128 MiB of the memory, or half of
 // it in small boxes, when the workspace and the temporary folder (half its size) are full.
 func (l Limits) maxDisk() int64 {
-	return (l.MemoryBytes - min(128*mib, l.MemoryBytes/2)) / 3 * 2
+	most := (l.MemoryBytes - min(128*mib, l.MemoryBytes/2)) / 3 * 2
+	return most - most%mib
 }
 
 // FormatBytes writes a number of bytes for a person, in the biggest binary unit of which

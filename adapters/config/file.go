@@ -123,7 +123,11 @@ func (r *fileReader) entry(k, v *yaml.Node, section string) {
 		return
 	}
 	found, ok := r.keys.find(name)
-	if !ok || strings.Contains(k.Value, ".") {
+	if i := strings.LastIndexByte(k.Value, '.'); ok && i >= 0 {
+		r.faultf("", "%s: %s must be written as %s below %s", r.at(k), name, k.Value[i+1:], join(section, k.Value[:i]))
+		return
+	}
+	if !ok {
 		r.unknown(k, name, section)
 		return
 	}
@@ -135,7 +139,7 @@ func (r *fileReader) entry(k, v *yaml.Node, section string) {
 		r.faultf("", "%s: %s cannot be read: %w", r.at(v), name, err)
 		return
 	}
-	if text, isText := value.(string); isText && found.form == formPath {
+	if text, isText := value.(string); isText && found.form == formPath && !strayQuotes(text) {
 		value = locate(text, filepath.Dir(r.file), r.env)
 	}
 	r.add(setting{key: found, value: value, origin: r.at(v)})

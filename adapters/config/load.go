@@ -22,6 +22,9 @@ type Source struct {
 	Explicit bool
 	// Environ is the environment, as os.Environ gives it.
 	Environ []string
+	// DotEnv is a file of NAME=value lines, of which the older program's names are read unless
+	// Environ has them. Empty or missing: none.
+	DotEnv string
 	// Flags are values of flags by dotted key.
 	Flags map[string]string
 	// PipConfigs are pip's configuration files, the most important first. nil: pip's usual ones.
@@ -104,7 +107,7 @@ func Load(source Source) (Config, error) {
 	layers := []layer{
 		hostLayer(keys, env, source.PipConfigs),
 		fileLayer(keys, env, source),
-		aliasLayer(keys, env),
+		aliasLayer(keys, env.withOlder(source.DotEnv)),
 		environmentLayer(keys, env),
 		flagLayer(keys, env, source.Flags),
 	}

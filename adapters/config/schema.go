@@ -157,7 +157,7 @@ func splitList(text string) []any {
 
 // check returns what the value must be if it is not that, and "" if it is.
 func (k key) check(value any) string {
-	if text, ok := value.(string); ok && strayQuotes(text) {
+	if anyQuoted(value) {
 		return "must not hold quotes; write it with one pair of quotes or none"
 	}
 	if k.fits(value) {
@@ -188,8 +188,8 @@ func (k key) fits(value any) bool {
 	case formList:
 		list, ok := value.([]any)
 		return ok && !slices.ContainsFunc(list, func(item any) bool {
-			text, isText := item.(string)
-			return !isText || strayQuotes(text)
+			_, isText := item.(string)
+			return !isText
 		})
 	case formTable:
 		_, ok := value.(map[string]any)
@@ -229,6 +229,16 @@ func isWhole(value any) bool {
 	switch value.(type) {
 	case int, int64:
 		return true
+	}
+	return false
+}
+
+func anyQuoted(value any) bool {
+	switch value := value.(type) {
+	case string:
+		return strayQuotes(value)
+	case []any:
+		return slices.ContainsFunc(value, anyQuoted)
 	}
 	return false
 }
