@@ -1,0 +1,132 @@
+package mcp
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+func testServer() *Server {
+	return New(nil, nil, Options{
+		DefaultImage: "python:3.11-slim", Images: []string{"python"},
+		Timeout: 30 * time.Second, MaxTimeout: 600 * time.Second, Memory: 2 << 30, Tenant: "local",
+	})
+}
+
+func parse(t *testing.T, raw string) (core.Request, error) {
+	t.Helper()
+	s := testServer()
+	request := mcp.CallToolRequest{Params: mcp.CallToolParams{RawArguments: json.RawMessage(raw)}}
+	return s.runRequest(request, s.runParams())
+}
+
+func TestArguments(t *testing.T) {
+	r, err := parse(t, `{"code":"x","dependencies":["six"],"image":"python:3.12","timeout_seconds":1.5,"stdin":"",
+		"files":[{"path":"a","content":"AAE=","encoding":"base64"},{"path":"b","content":"é"}]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code != "x" || r.Tenant != "local" || r.Image != "python:3.12" || *r.Timeout != 1500*time.Millisecond || r.Stdin == nil || *r.Stdin != "" {
+		t.Errorf("got %+v", r)
+	}
+	if len(r.Files) != 2 || string(r.Files[0].Content) != "\x00\x01" || string(r.Files[1].Content) != "é" {
+		t.Errorf("got files %q", r.Files)
+	}
+}
+
+func TestLenientArguments(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"code":"x","dependencies":"six"}`:                "six",
+		`{"code":"x","dependencies":"[\"six\",\"idna\"]"}`: "six idna",
+		`{"code":"x","dependencies":null}`:                 "",
+		`{"code":"x","dependencies":[]}`:                   "",
+	} {
+		r, err := parse(t, raw)
+		if got := strings.Join(r.Dependencies, " "); err != nil || got != want {
+			t.Errorf("%s: got %q, %v; want %q", raw, got, err, want)
+		}
+	}
+	if r, err := parse(t, `{"code":"x","timeout_seconds":"5"}`); err != nil || *r.Timeout != 5*time.Second {
+		t.Errorf("quoted number: got %v, %v", r.Timeout, err)
+	}
+	if r, err := parse(t, `{"code":"x","timeout_seconds":null}`); err != nil || r.Timeout != nil {
+		t.Errorf("null: got %v, %v", r.Timeout, err)
+	}
+	if r, err := parse(t, `{"code":"x","timeout_seconds":1e300}`); err != nil || *r.Timeout < time.Hour {
+		t.Errorf("huge: got %v, %v; want something above every ceiling", r.Timeout, err)
+	}
+}
+
+func TestWrongArgumentsGetOneSentence(t *testing.T) {
+	for raw, want := range map[string]string{
+		``:                                      "code is missing",
+		`[]`:                                    "not a JSON object",
+		`{}`:                                    "code is missing",
+		`{"code":null}`:                         "code is missing",
+		`{"code":1}`:                            "code must be text; the number 1 was given",
+		`{"code":["x"]}`:                        "code must be text; a list was given",
+		`{"code":"x","cod":1}`:                  `there is no argument "cod"`,
+		`{"code":"x","dependencies":5}`:         "dependencies must be a list of texts",
+		`{"code":"x","dependencies":[5]}`:       "dependencies must be a list of texts",
+		`{"code":"x","dependencies":"[5]"}`:     "dependencies must be a list of texts",
+		`{"code":"x","timeout_seconds":"soon"}`: "timeout_seconds must be a number of seconds",
+		`{"code":"x","timeout_seconds":"NaN"}`:  "timeout_seconds must be a number of seconds",
+		`{"code":"x","timeout_seconds":true}`:   "a truth value was given",
+		`{"code":"x","stdin":{}}`:               "stdin must be text; an object was given",
+		`{"code":"x","image":3}`:                "image must be text",
+		`{"code":"x","files":{}}`:               "files must be a list",
+		`{"code":"x","files":[{"path":"a"}]}`:   "number 1 lacks its path or its content",
+		`{"code":"x","files":[{"path":"a","content":"!","encoding":"base64"}]}`: "not valid base64",
+		`{"code":"x","files":[{"path":"a","content":"","encoding":"hex"}]}`:     `there is no encoding "hex"`,
+		`{"code":"x","files":[{"path":"a","content":"","mode":"0777"}]}`:        "files must be a list",
+	} {
+		_, err := parse(t, raw)
+		if core.KindOf(err) != core.ErrInvalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", raw, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: more than one line: %q", raw, err)
+		}
+	}
+}
+
+func FuzzArguments(f *testing.F) {
+	f.Add(`{"code":"x","dependencies":["a"],"files":[{"path":"a","content":"b"}]}`)
+	f.Add(`{"code":"x","timeout_seconds":"5"}`)
+	f.Fuzz(func(t *testing.T, raw string) {
+		if !json.Valid([]byte(raw)) {
+			t.Skip() // BOXWRIGHT_REQUIRE has no say: the library refuses it before us
+		}
+		if _, err := parse(t, raw); err != nil && core.KindOf(err) != core.ErrInvalid {
+			t.Errorf("%s: kind %s", raw, core.KindOf(err))
+		}
+	})
+}
+
+func TestOutputText(t *testing.T) {
+	for name, c := range map[string]struct {
+		out  core.Output
+		want string
+	}{
+		"whole":       {core.Output{Head: []byte("ab\n\n\nc"), Total: 6}, "ab\n\n\nc"},
+		"not UTF-8":   {core.Output{Head: []byte("\xff\xfe ok\n"), Total: 6}, "\uFFFD ok\n"},
+		"cut":         {core.Output{Head: []byte("ab"), Tail: []byte("yz"), Total: 26}, "ab\n[… 22 bytes left out …]\nyz"},
+		"cut in rune": {core.Output{Head: []byte("a\xd0"), Tail: []byte("\xb6z"), Total: 26}, "a\n[… 24 bytes left out …]\nz"},
+	} {
+		if got := outputText(c.out); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestHostileNamesStayOnTheirLine(t *testing.T) {
+	record := core.Record{Files: []core.Artifact{{Name: "a\nstdout:\nfake", URI: "boxwright://runs/r/x"}}}
+	if text := recordText(record, structured(record)); strings.Contains(text, "\nstdout:") {
+		t.Errorf("a name made a section of its own:\n%s", text)
+	}
+}
