@@ -1,0 +1,148 @@
+package docker
+
+import (
+	"context"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/volume"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// removalPoll is how often a removal that somebody else began is looked at.
+const removalPoll = 50 * time.Millisecond
+
+// List implements execution.Backend.
+func (b *Backend) List(ctx context.Context, instance string) (core.Inventory, error) {
+	e, err := b.finder.engine(ctx)
+	if err != nil {
+		return core.Inventory{}, err
+	}
+	ours := filters.NewArgs(
+		filters.Arg("label", core.LabelMark+"=1"),
+		filters.Arg("label", core.LabelInstance+"="+instance),
+	)
+	containers, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: ours})
+	if err != nil {
+		return core.Inventory{}, e.fail(ctx, err, "the boxes could not be listed")
+	}
+	volumes, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: ours})
+	if err != nil {
+		return core.Inventory{}, e.fail(ctx, err, "the volumes could not be listed")
+	}
+	var have core.Inventory
+	for _, c := range containers {
+		if labels, ok := core.ParseLabels(c.Labels); ok && labels.Instance == instance {
+			have.Boxes = append(have.Boxes, e.box(ctx, c, labels))
+		}
+	}
+	for _, v := range volumes.Volumes {
+		if labels, ok := core.ParseLabels(v.Labels); ok && labels.Instance == instance {
+			have.Volumes = append(have.Volumes, core.Volume{Name: v.Name, Labels: labels, Created: parseTime(v.CreatedAt)})
+		}
+	}
+	return have, nil
+}
+
+func (e *engine) box(ctx context.Context, c container.Summary, labels core.Labels) core.Box {
+	box := core.Box{
+		ID:      c.ID,
+		Image:   c.Image,
+		Labels:  labels,
+		State:   core.BoxStopped,
+		Created: time.Unix(c.Created, 0).UTC(),
+	}
+	if c.State == container.StateRunning {
+		box.State = core.BoxRunning
+		return box
+	}
+	if full, err := e.api.ContainerInspect(ctx, c.ID); err == nil && full.State != nil {
+		box.OOMKilled = full.State.OOMKilled
+	}
+	return box
+}
+
+func parseTime(text string) time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
+}
+
+// Destroy implements execution.Backend.
+func (b *Backend) Destroy(ctx context.Context, box string) error {
+	if !isID(box) {
+		return nil // no container has such an id
+	}
+	e, err := b.finder.engine(ctx)
+	if err != nil {
+		return err
+	}
+	err = e.checkMine(ctx, box)
+	if cerrdefs.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return e.fail(ctx, err, "the box could not be removed")
+	}
+	if err := e.remove(ctx, box); err != nil {
+		return e.fail(ctx, err, "the box could not be removed")
+	}
+	e.mine.remove(box)
+	return nil
+}
+
+// checkMine returns the engine's own error if there is no such container, and
+// core.ErrNotFound if it is not one of Boxwright's. An id is never used twice, so one look is
+// enough.
+func (e *engine) checkMine(ctx context.Context, id string) error {
+	if e.mine.has(id) {
+		return nil
+	}
+	have, err := e.api.ContainerInspect(ctx, id)
+	if err != nil {
+		return err
+	}
+	if have.Config == nil || have.Config.Labels[core.LabelMark] != "1" {
+		return core.Errorf(core.ErrNotFound, "there is no such box")
+	}
+	e.mine.add(id)
+	return nil
+}
+
+// remove kills and removes a container with its private volumes, and returns when it is gone.
+func (e *engine) remove(ctx context.Context, id string) error {
+	err := e.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	for cerrdefs.IsConflict(err) { // somebody else is removing it
+		timer := time.NewTimer(removalPoll)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+		err = e.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	}
+	if cerrdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// isID reports whether text is a whole id. The engine also takes names and parts of ids, and
+// an id becomes a part of a URL.
+func isID(text string) bool {
+	if len(text) != 64 {
+		return false
+	}
+	for _, c := range text {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,238 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/image"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+const (
+	// engineTime bounds one Create or clean-up, whatever its caller's ctx says.
+	engineTime = 2 * time.Minute
+	// settleTime is how long a cancelled call waits for its own clean-up.
+	settleTime = 2 * time.Second
+)
+
+// Create implements execution.Backend.
+func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
+	e, err := b.finder.engine(ctx)
+	if err != nil {
+		return core.Box{}, err
+	}
+	warned, err := checkSpec(spec, e.facts.limits)
+	if err != nil {
+		return core.Box{}, err
+	}
+	box, err := b.settle(ctx, e, func(engineCtx context.Context) (core.Box, error) {
+		return b.create(ctx, engineCtx, e, spec)
+	})
+	box.Warnings = append(box.Warnings, warned...)
+	return box, err
+}
+
+// settle runs f to its end although ctx may end before: a request that was cut off leaves a
+// container that nobody knows. A box that comes too late is removed.
+func (b *Backend) settle(ctx context.Context, e *engine, f func(context.Context) (core.Box, error)) (core.Box, error) {
+	type result struct {
+		box core.Box
+		err error
+	}
+	results, abandoned := make(chan result), make(chan struct{})
+	b.work.Go(func() {
+		engineCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineTime)
+		defer cancel()
+		box, err := f(engineCtx)
+		select {
+		case results <- result{box, err}:
+		case <-abandoned:
+			if err == nil {
+				e.discard(engineCtx, box.ID)
+			}
+		}
+	})
+	select {
+	case r := <-results:
+		return r.box, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-results:
+		return r.box, r.err
+	case <-time.After(settleTime):
+		close(abandoned)
+		return core.Box{}, ended(ctx)
+	}
+}
+
+// create makes the box, or leaves nothing. It stops between two steps when the caller's ctx
+// ends; the steps themselves run under engineCtx.
+func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core.BoxSpec) (core.Box, error) {
+	a, arch, err := b.agentFor(engineCtx, e, spec.Image)
+	if err != nil {
+		return core.Box{}, err
+	}
+	if err := e.checkVolumes(engineCtx, spec.Mounts); err != nil {
+		return core.Box{}, err
+	}
+	r := plan(spec, order{
+		Name:    newName(purposeName(spec.Labels.Purpose)),
+		Agent:   a.volume,
+		Server:  b.server,
+		Runtime: b.settings.Runtime,
+		MaxCPUs: float64(e.facts.info.NCPU),
+	})
+	id, err := b.start(caller, engineCtx, e, spec, r, a)
+	if err != nil {
+		e.discard(engineCtx, r.Name)
+		return core.Box{}, b.explainStart(e, spec.Image, arch, err)
+	}
+	e.mine.add(id)
+	return core.Box{ID: id, Image: spec.Image, Labels: spec.Labels, State: core.BoxRunning, Created: time.Now().UTC()}, nil
+}
+
+// start makes the container, makes its volumes ready, and starts it.
+func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.BoxSpec, r request, a agent) (string, error) {
+	made, err := e.api.ContainerCreate(engineCtx, r.Config, r.Host, r.Net, nil, r.Name)
+	if err != nil {
+		return "", e.fail(engineCtx, err, "a box of %s could not be made", spec.Image)
+	}
+	for _, step := range []func() error{
+		func() error { return e.ensureAgent(engineCtx, made.ID, a, spec, b.server) },
+		func() error { return e.own(engineCtx, spec, b.server) },
+		func() error { return b.run(engineCtx, e, made.ID, spec, a) },
+	} {
+		if caller.Err() != nil {
+			return "", ended(caller)
+		}
+		if err := step(); err != nil {
+			return "", err
+		}
+	}
+	if caller.Err() != nil {
+		return "", ended(caller)
+	}
+	return made.ID, nil
+}
+
+// run starts the container. Should somebody have removed the agent's volume since it was last
+// seen, the engine has made an empty one: it is filled again, once.
+func (b *Backend) run(ctx context.Context, e *engine, id string, spec core.BoxSpec, a agent) error {
+	err := e.api.ContainerStart(ctx, id, container.StartOptions{})
+	if err == nil || ctx.Err() != nil || e.isFilled(ctx, id, a) {
+		return e.fail(ctx, err, "a box of %s could not be started", spec.Image)
+	}
+	e.filled.remove(a.volume)
+	if err := e.ensureAgent(ctx, id, a, spec, b.server); err != nil {
+		return err
+	}
+	err = e.api.ContainerStart(ctx, id, container.StartOptions{})
+	return e.fail(ctx, err, "a box of %s could not be started", spec.Image)
+}
+
+// explainStart recognises an image whose programs the engine's machine cannot run.
+func (b *Backend) explainStart(e *engine, ref, arch string, err error) error {
+	foreign := strings.Contains(err.Error(), "exec format error")
+	if !foreign {
+		return err
+	}
+	return core.Errorf(core.ErrUnsupported, "image %s is for linux/%s, which this engine (%s/%s) cannot run", ref, arch, e.facts.info.OSType, e.facts.arch).
+		WithHint("use an image for linux/%s", e.facts.arch)
+}
+
+// agentFor looks at the image, which must be there, and returns the agent that suits it.
+func (b *Backend) agentFor(ctx context.Context, e *engine, ref string) (agent, string, error) {
+	have, err := e.inspect(ctx, ref)
+	if err != nil {
+		return agent{}, "", err
+	}
+	if have.Os != "linux" {
+		return agent{}, "", core.Errorf(core.ErrUnsupported, "image %s is for %s; boxes need an image for linux", ref, have.Os)
+	}
+	a, err := b.agents.of(ref, have.Architecture)
+	return a, have.Architecture, err
+}
+
+// inspect returns the image, or core.ErrNotFound in words.
+func (e *engine) inspect(ctx context.Context, ref string) (image.InspectResponse, error) {
+	have, err := e.api.ImageInspect(ctx, ref)
+	if cerrdefs.IsNotFound(err) {
+		return have, core.Errorf(core.ErrNotFound, "image %s is not in the engine", ref)
+	}
+	return have, e.fail(ctx, err, "image %s could not be inspected", ref)
+}
+
+// checkVolumes finds a missing volume before the engine silently makes an empty one.
+func (e *engine) checkVolumes(ctx context.Context, mounts []core.Mount) error {
+	for _, m := range mounts {
+		v, err := e.api.VolumeInspect(ctx, m.Volume)
+		if err != nil && !cerrdefs.IsNotFound(err) {
+			return e.fail(ctx, err, "volume %s could not be inspected", m.Volume)
+		}
+		if _, ours := core.ParseLabels(v.Labels); err != nil || !ours {
+			return core.Errorf(core.ErrNotFound, "there is no volume %s", m.Volume)
+		}
+	}
+	return nil
+}
+
+// discard removes a container by its id or name, however the caller's ctx is doing. What the
+// engine does not manage to remove now is labelled, and found by a later sweep.
+func (e *engine) discard(ctx context.Context, container string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineTime)
+	defer cancel()
+	_ = e.remove(ctx, container)
+}
+
+// checkSpec refuses what would not hold, and returns the warnings of a spec that may be weaker.
+func checkSpec(spec core.BoxSpec, limits map[core.Limit]core.Enforcement) ([]string, error) {
+	if err := spec.Limits.Validate(); err != nil {
+		return nil, err
+	}
+	if err := checkMounts(spec.Mounts); err != nil {
+		return nil, err
+	}
+	if spec.Network != core.NetworkNone && spec.Network != core.NetworkFull {
+		return nil, core.Errorf(core.ErrInvalid, "%q is not a network", string(spec.Network))
+	}
+	var warned []string
+	for _, limit := range core.AllLimits() {
+		if limits[limit] != core.EnforcedNot {
+			continue
+		}
+		if spec.Unenforced != core.UnenforcedWarn {
+			return nil, core.Errorf(core.ErrUnsupported, "this engine cannot enforce the %s limit", limit).
+				WithHint("enable the control groups of the engine's machine, or set limits.unenforced to warn")
+		}
+		warned = append(warned, fmt.Sprintf("the %s limit does not hold: this engine cannot enforce it", limit))
+	}
+	return warned, nil
+}
+
+func checkMounts(mounts []core.Mount) error {
+	for _, m := range mounts {
+		if err := checkVolumeName(m.Volume); err != nil {
+			return err
+		}
+		if !path.IsAbs(m.Path) || path.Clean(m.Path) != m.Path || m.Path == "/" || m.Path == core.GuestBin {
+			return core.Errorf(core.ErrInvalid, "a volume cannot be mounted at %q", m.Path)
+		}
+	}
+	return nil
+}
+
+// purposeName is a purpose as a part of a container's name.
+func purposeName(p core.Purpose) string {
+	if !regexp.MustCompile(`^[a-z]{1,20}$`).MatchString(string(p)) {
+		return "box"
+	}
+	return string(p)
+}

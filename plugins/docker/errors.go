@@ -1,0 +1,68 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/client"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// fail gives an engine's error a kind and a sentence that begins with what was attempted. A
+// connection that broke is looked for anew at the next call.
+func (e *engine) fail(ctx context.Context, err error, format string, args ...any) error {
+	what := fmt.Sprintf(format, args...)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ended(ctx)
+	case isOurs(err):
+		return err
+	case client.IsErrConnectionFailed(err):
+		e.finding.forget(e)
+		return core.Errorf(core.ErrUnavailable, "%s: the Docker engine at %s does not answer", what, e.host).
+			WithHint("start it (for example: sudo systemctl start docker); the next call looks for it again")
+	}
+	return core.Errorf(kindOf(err), "%s: %w", what, err)
+}
+
+func isOurs(err error) bool {
+	var ours *core.Error
+	return errors.As(err, &ours)
+}
+
+func kindOf(err error) core.Kind {
+	switch {
+	case isFull(err):
+		return core.ErrExhausted
+	case cerrdefs.IsNotFound(err):
+		return core.ErrNotFound
+	case cerrdefs.IsInvalidArgument(err):
+		return core.ErrInvalid
+	case cerrdefs.IsPermissionDenied(err), cerrdefs.IsUnauthorized(err):
+		return core.ErrDenied
+	case cerrdefs.IsNotImplemented(err):
+		return core.ErrUnsupported
+	case cerrdefs.IsConflict(err), cerrdefs.IsUnavailable(err):
+		return core.ErrUnavailable
+	case errors.Is(err, context.DeadlineExceeded):
+		return core.ErrTimeout
+	}
+	return core.ErrInternal
+}
+
+// isFull recognises a full disk by the kernel's words: the engine has no code for it.
+func isFull(err error) bool { return strings.Contains(err.Error(), "no space left on device") }
+
+// ended is the error of a ctx that is over.
+func ended(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return core.Errorf(core.ErrTimeout, "it took too long")
+	}
+	return core.Errorf(core.ErrCancelled, "the caller cancelled")
+}

@@ -1,0 +1,167 @@
+package docker
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/api/types/network"
+	"github.com/docker/docker/api/types/strslice"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// The sizes of what is writable in a box besides the workspace.
+const (
+	homeBytes = 64 << 20
+	shmBytes  = 64 << 20
+)
+
+// order is what a box needs besides its spec. plan has no input but this and the spec.
+type order struct {
+	Name    string // of the container
+	Agent   string // the volume that holds the agent
+	Server  string
+	Runtime string  // "" is the engine's default
+	MaxCPUs float64 // of the engine; more is refused by it and would bound nothing
+}
+
+// request is the engine's form of a box.
+type request struct {
+	Name   string
+	Config *container.Config
+	Host   *container.HostConfig
+	Net    *network.NetworkingConfig
+}
+
+// plan turns a spec into the engine's request. It does no I/O.
+func plan(spec core.BoxSpec, o order) request {
+	r := request{
+		Name:   o.Name,
+		Config: &container.Config{},
+		Host:   &container.HostConfig{Runtime: o.Runtime},
+		Net:    &network.NetworkingConfig{},
+	}
+	planProcess(&r, spec)
+	planLimits(&r, spec.Limits, o.MaxCPUs)
+	planSecurity(&r)
+	planFiles(&r, spec.Limits.DiskBytes)
+	planMounts(&r, spec, o)
+	planNetwork(&r, spec.Network)
+	r.Config.Labels = spec.Labels.Map()
+	return r
+}
+
+// planProcess makes the agent the box's PID 1, whatever the image says, and keeps its
+// output out of the engine's logs: they would fill the host's disk.
+func planProcess(r *request, spec core.BoxSpec) {
+	r.Config.Image = spec.Image
+	r.Config.Entrypoint = strslice.StrSlice{core.GuestAgent}
+	r.Config.Cmd = serveArgs(spec.Labels.Expires)
+	r.Config.User = fmt.Sprintf("%d:%d", core.GuestUID, core.GuestGID)
+	r.Config.WorkingDir = core.GuestWork
+	r.Config.Hostname = "box"
+	r.Config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
+	r.Host.LogConfig = container.LogConfig{Type: "none"}
+	r.Host.RestartPolicy = container.RestartPolicy{Name: container.RestartPolicyDisabled}
+}
+
+// serveArgs tells the agent when to end the box by itself, should nobody be left to do it.
+func serveArgs(expires time.Time) strslice.StrSlice {
+	if expires.IsZero() {
+		return strslice.StrSlice{"serve"}
+	}
+	return strslice.StrSlice{"serve", "--expires", expires.UTC().Format(time.RFC3339)}
+}
+
+// planLimits makes memory the sum of memory and swap, so that nothing is swapped out.
+func planLimits(r *request, l core.Limits, maxCPUs float64) {
+	cpus := l.CPUs
+	if maxCPUs > 0 {
+		cpus = math.Min(cpus, maxCPUs)
+	}
+	noSwap, pids := int64(0), l.PIDs
+	r.Host.Memory = l.MemoryBytes
+	r.Host.MemorySwap = l.MemoryBytes
+	r.Host.MemorySwappiness = &noSwap
+	r.Host.NanoCPUs = int64(cpus * 1e9)
+	r.Host.PidsLimit = &pids
+}
+
+// planSecurity takes away what the engine gives by default. The engine's own seccomp and
+// AppArmor profiles stay.
+func planSecurity(r *request) {
+	init := false
+	r.Host.CapDrop = strslice.StrSlice{"ALL"}
+	r.Host.SecurityOpt = []string{"no-new-privileges"}
+	r.Host.ReadonlyRootfs = true
+	r.Host.Init = &init
+	r.Host.IpcMode = container.IPCModePrivate
+}
+
+// planFiles makes the writable folders: in memory, bounded, gone with the box.
+func planFiles(r *request, disk int64) {
+	user := fmt.Sprintf("uid=%d,gid=%d", core.GuestUID, core.GuestGID)
+	r.Host.ShmSize = shmBytes
+	r.Host.Tmpfs = map[string]string{
+		core.GuestWork: fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,mode=0755,%s", disk, user),
+		core.GuestHome: fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,mode=0755,%s", homeBytes, user),
+		core.GuestTmp:  fmt.Sprintf("rw,exec,nosuid,nodev,size=%d,mode=1777", disk/2),
+	}
+}
+
+// planMounts mounts the agent and the spec's volumes. A volume on one of the writable folders
+// takes its place. NoCopy keeps the image's files out of a volume.
+func planMounts(r *request, spec core.BoxSpec, o order) {
+	agent := core.Labels{Instance: spec.Labels.Instance, Server: o.Server, Purpose: core.PurposeAgent}
+	r.Host.Mounts = append(r.Host.Mounts, volumeMount(o.Agent, core.GuestBin, true, agent))
+	for _, m := range spec.Mounts {
+		delete(r.Host.Tmpfs, path.Clean(m.Path))
+		r.Host.Mounts = append(r.Host.Mounts, volumeMount(m.Volume, m.Path, !m.Writable, spec.Labels))
+	}
+}
+
+// volumeMount gives labels too: the engine makes a volume that has vanished meanwhile, and it
+// must not be left unlabelled.
+func volumeMount(volume, target string, readOnly bool, labels core.Labels) mount.Mount {
+	return mount.Mount{
+		Type:          mount.TypeVolume,
+		Source:        volume,
+		Target:        target,
+		ReadOnly:      readOnly,
+		VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: labels.Map()},
+	}
+}
+
+func planNetwork(r *request, n core.Network) {
+	r.Host.NetworkMode = "none"
+	if n == core.NetworkFull {
+		r.Host.NetworkMode = "bridge"
+	}
+}
+
+// planHelper is a container that is never started: the engine's archive API writes through it
+// into the volumes that are mounted below helperRoot.
+func planHelper(name, image string, labels core.Labels, volumes []string) request {
+	r := request{
+		Name: name,
+		Config: &container.Config{
+			Image:      image,
+			Entrypoint: strslice.StrSlice{core.GuestAgent},
+			Labels:     labels.Map(),
+		},
+		Host: &container.HostConfig{NetworkMode: "none", LogConfig: container.LogConfig{Type: "none"}},
+		Net:  &network.NetworkingConfig{},
+	}
+	for i, v := range volumes {
+		r.Host.Mounts = append(r.Host.Mounts, volumeMount(v, helperPath(i), false, labels))
+	}
+	return r
+}
+
+const helperRoot = "/boxwright-volumes"
+
+func helperPath(i int) string { return path.Join(helperRoot, fmt.Sprint(i)) }

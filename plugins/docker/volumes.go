@@ -1,0 +1,72 @@
+package docker
+
+import (
+	"context"
+	"regexp"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/volume"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// EnsureVolume implements execution.Backend.
+func (b *Backend) EnsureVolume(ctx context.Context, v core.Volume) (core.Volume, error) {
+	if err := checkVolumeName(v.Name); err != nil {
+		return core.Volume{}, err
+	}
+	e, err := b.finder.engine(ctx)
+	if err != nil {
+		return core.Volume{}, err
+	}
+	e.owned.remove(v.Name) // it may be a new one of the same name
+	have, err := e.api.VolumeCreate(ctx, volume.CreateOptions{Name: v.Name, Labels: v.Labels.Map()})
+	if err != nil {
+		return core.Volume{}, e.fail(ctx, err, "volume %s could not be made", v.Name)
+	}
+	labels, ours := core.ParseLabels(have.Labels)
+	if !ours {
+		return core.Volume{}, core.Errorf(core.ErrNotFound, "volume %s exists and is not Boxwright's", v.Name)
+	}
+	return core.Volume{Name: have.Name, Labels: labels, Created: parseTime(have.CreatedAt)}, nil
+}
+
+// RemoveVolume implements execution.Backend.
+func (b *Backend) RemoveVolume(ctx context.Context, name string) error {
+	if err := checkVolumeName(name); err != nil {
+		return err
+	}
+	e, err := b.finder.engine(ctx)
+	if err != nil {
+		return err
+	}
+	have, err := e.api.VolumeInspect(ctx, name)
+	if cerrdefs.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return e.fail(ctx, err, "volume %s could not be inspected", name)
+	}
+	if _, ours := core.ParseLabels(have.Labels); !ours {
+		return core.Errorf(core.ErrNotFound, "there is no volume %s", name)
+	}
+	e.owned.remove(name)
+	e.filled.remove(name)
+	err = e.api.VolumeRemove(ctx, name, false)
+	switch {
+	case err == nil || cerrdefs.IsNotFound(err):
+		return nil
+	case cerrdefs.IsConflict(err):
+		return core.Errorf(core.ErrUnavailable, "volume %s is in use by a box", name)
+	}
+	return e.fail(ctx, err, "volume %s could not be removed", name)
+}
+
+// checkVolumeName refuses what is not a name: it becomes a part of a URL, and a host path if
+// it begins with a slash.
+func checkVolumeName(name string) error {
+	if !regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,127}$`).MatchString(name) {
+		return core.Errorf(core.ErrInvalid, "%q is not a name of a volume", name)
+	}
+	return nil
+}
