@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the programs by other people that the tests drive Boxwright with or
 # hand it, each pinned and in a folder of its own in the cache, and prints where
-# they are as KEY=VALUE lines that a shell can evaluate.
+# they are as KEY=VALUE lines that a shell can evaluate. "clients.sh demo" stops
+# after the one that the demo uses.
 
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
@@ -17,10 +18,11 @@ main() {
   mkdir -p "$clients"
   lock clients
   once "mcp-$MCP1" python_client "mcp==$MCP1"
+  print BOXWRIGHT_CLIENT_MCP1 "mcp-$MCP1/bin/python"
+  [ "${1:-all}" = all ] || return 0
   once "mcp-$MCP2" python_client "mcp==$MCP2"
   once "uv-$UV" python_client "uv==$UV"
   once "inspector-$INSPECTOR" inspector
-  print BOXWRIGHT_CLIENT_MCP1 "mcp-$MCP1/bin/python"
   print BOXWRIGHT_CLIENT_MCP2 "mcp-$MCP2/bin/python"
   print BOXWRIGHT_UV "uv-$UV/bin/uv"
   print BOXWRIGHT_INSPECTOR "inspector-$INSPECTOR/mcp-inspector"
@@ -62,4 +64,4 @@ WRAPPER
   chmod +x "$1/mcp-inspector"
 }
 
-main
+main "$@"
