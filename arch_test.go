@@ -35,6 +35,7 @@ var layers = []struct {
 	{path: "adapters/storage", may: []string{"core", "ports"}, outside: []string{"*"}, apart: true},
 	{path: "adapters", may: []string{"core", "ports"}, outside: []string{"*"}, apart: true},
 	{path: "cmd/boxwright-agent", may: []string{"core", "proto", "proto/wire"}, outside: []string{"github.com/containerd/ttrpc", "google.golang.org/", "golang.org/x/"}},
+	{path: "hack", may: []string{"*"}, outside: []string{"*"}},
 	{path: "cmd", may: []string{"*"}, outside: []string{"*"}},
 }
 
