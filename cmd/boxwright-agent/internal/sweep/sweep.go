@@ -1,0 +1,125 @@
+// Package sweep ends what a run leaves behind: background children, detached sessions, stopped trees,
+// fork bombs.
+//
+// It kills everything in the box but the agent, and tells beforehand whether that is needed at all. It
+// must only ever run in a process that is the first of a pid namespace, and refuses anything else.
+package sweep
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// patience bounds how long killed processes may take to be gone.
+const patience = 5 * time.Second
+
+// Sweeper ends processes.
+type Sweeper struct {
+	uid int
+}
+
+// New returns a sweeper for the box whose first process is the caller.
+func New() (*Sweeper, error) {
+	if os.Getpid() != 1 {
+		return nil, core.Errorf(core.ErrUnsupported, "the agent is not the first process of a box").
+			WithHint("start the box without an init process of the engine's, and with a pid namespace of its own")
+	}
+	return &Sweeper{uid: os.Getuid()}, nil
+}
+
+// Others returns how many processes of the box's user live besides the agent and spare, and whether
+// that is certain: it is not if a process vanished meanwhile, since that one may have left a child that
+// was not seen. A spared process that is stopped counts, because it is of no use any more.
+func (s *Sweeper) Others(spare ...int) (count int, certain bool) {
+	pids, err := list()
+	if err != nil {
+		return 0, false
+	}
+	certain = true
+	for _, pid := range pids {
+		p, err := read(pid)
+		switch {
+		case err != nil:
+			certain = false
+		case p.dead || p.uid != s.uid:
+		case p.stopped || !slices.Contains(spare, pid):
+			count++
+		}
+	}
+	return count, certain
+}
+
+// KillAll kills every process of the box's user except the agent and returns when they are gone. A
+// single kill(-1) cannot be outrun: the kernel refuses a fork to whoever has a signal pending. Processes
+// of other users, which carry the host's stream, are out of its reach.
+func (s *Sweeper) KillAll() error {
+	deadline := time.Now().Add(patience)
+	pause := 200 * time.Microsecond
+	for {
+		_ = syscall.Kill(-1, syscall.SIGKILL)
+		if count, certain := s.Others(); count == 0 && certain {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return core.Errorf(core.ErrInternal, "some processes could not be ended")
+		}
+		time.Sleep(pause)
+		pause = min(2*pause, 10*time.Millisecond)
+	}
+}
+
+// list returns the box's processes, without the agent.
+func list() ([]int, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // only read
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+type process struct {
+	uid           int
+	dead, stopped bool
+}
+
+// read looks into status and not at the owner of the folder, which is root for a process that made
+// itself undumpable.
+func read(pid int) (process, error) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return process{}, err
+	}
+	p := process{uid: -1}
+	for line := range bytes.Lines(text) {
+		fields := bytes.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		switch string(fields[0]) {
+		case "State:":
+			p.dead = bytes.ContainsAny(fields[1], "ZXx")
+			p.stopped = bytes.ContainsAny(fields[1], "Tt")
+		case "Uid:":
+			p.uid, err = strconv.Atoi(string(fields[1]))
+			return p, err
+		}
+	}
+	return p, nil
+}

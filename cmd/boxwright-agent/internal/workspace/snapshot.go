@@ -1,0 +1,121 @@
+package workspace
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of a walk.
+const (
+	maxEntries = 20000
+	maxDepth   = 64
+)
+
+// The name of a file that the host has not finished writing is not one of the code's.
+const (
+	partPrefix = ".boxwright-"
+	partSuffix = ".part"
+)
+
+// Snapshot is what lies in a folder at one moment.
+type Snapshot struct {
+	entries map[string]entry
+	cut     bool     // not everything was seen
+	closed  []string // folders that could not be read
+	at      time.Time
+}
+
+// entry is what tells that a file was changed. The change time catches what sets the others back.
+type entry struct {
+	mode         uint32
+	size         int64
+	inode        uint64
+	mtime, ctime unix.Timespec
+}
+
+func entryOf(stat *unix.Stat_t) entry {
+	return entry{mode: stat.Mode, size: stat.Size, inode: stat.Ino, mtime: stat.Mtim, ctime: stat.Ctim}
+}
+
+func (e entry) is(kind uint32) bool { return e.mode&unix.S_IFMT == kind }
+
+// Snapshot walks the workspace, and remembers the walk as the beginning of a run until the next one.
+func (w *Workspace) Snapshot() *Snapshot {
+	s := walk(w.dir, maxEntries, maxDepth)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.since = s
+	return s
+}
+
+// walker goes by folders' descriptors and never by paths, so that neither links nor very deep trees
+// lead it astray.
+type walker struct {
+	snapshot *Snapshot
+	left     int
+	depth    int
+}
+
+func walk(dir string, entries, depth int) *Snapshot {
+	s := &Snapshot{entries: map[string]entry{}, at: time.Now()}
+	w := &walker{snapshot: s, left: entries, depth: depth}
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		s.closed = append(s.closed, dir)
+		return s
+	}
+	w.folder(os.NewFile(uintptr(fd), dir), "", depth)
+	return s
+}
+
+// folder takes over dir.
+func (w *walker) folder(dir *os.File, prefix string, depth int) {
+	defer dir.Close() //nolint:errcheck // only read
+	for {
+		names, err := dir.Readdirnames(256)
+		for _, name := range names {
+			if w.left--; w.left < 0 {
+				w.snapshot.cut = true
+				return
+			}
+			w.visit(dir, prefix, name, depth)
+		}
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			w.snapshot.closed = append(w.snapshot.closed, prefix)
+			return
+		}
+	}
+}
+
+func (w *walker) visit(dir *os.File, prefix, name string, depth int) {
+	if strings.HasPrefix(name, partPrefix) && strings.HasSuffix(name, partSuffix) {
+		return
+	}
+	var stat unix.Stat_t
+	if err := unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return // gone meanwhile
+	}
+	e := entryOf(&stat)
+	w.snapshot.entries[prefix+name] = e
+	if !e.is(unix.S_IFDIR) {
+		return
+	}
+	if depth <= 1 {
+		w.snapshot.cut = true
+		return
+	}
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		w.snapshot.closed = append(w.snapshot.closed, prefix+name)
+		return
+	}
+	w.folder(os.NewFile(uintptr(fd), name), prefix+name+"/", depth-1)
+}
