@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/mark3labs/mcp-go/server"
@@ -35,10 +36,14 @@ type Options struct {
 // after ctx has ended.
 func Serve(ctx context.Context, s *server.MCPServer, in io.Reader, out *os.File, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	defer cancel()
-	go watchReader(ctx, out, func() {
-		o.Log.Info("the client is gone")
-		cancel()
+	watching.Go(func() {
+		watchReader(ctx, out, func() {
+			o.Log.Info("the client is gone")
+			cancel()
+		})
 	})
 	transport := server.NewStdioServer(s)
 	transport.SetErrorLogger(slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn))
@@ -102,8 +107,7 @@ func (m *mouth) Write(p []byte) (int, error) {
 func watchReader(ctx context.Context, out *os.File, gone func()) {
 	const every = 250 * time.Millisecond
 	for ctx.Err() == nil {
-		poll := []unix.PollFd{{Fd: int32(out.Fd())}} //nolint:gosec // a file descriptor fits
-		if n, err := unix.Poll(poll, 0); err == nil && n > 0 && poll[0].Revents&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0 {
+		if !hasReader(out) {
 			gone()
 			return
 		}
@@ -112,4 +116,20 @@ func watchReader(ctx context.Context, out *os.File, gone func()) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// hasReader asks the kernel; a file that cannot be asked counts as having one.
+func hasReader(out *os.File) bool {
+	raw, err := out.SyscallConn()
+	if err != nil {
+		return true
+	}
+	events := int16(0)
+	_ = raw.Control(func(fd uintptr) {
+		poll := []unix.PollFd{{Fd: int32(fd)}} //nolint:gosec // a file descriptor fits
+		if n, err := unix.Poll(poll, 0); err == nil && n > 0 {
+			events = poll[0].Revents
+		}
+	})
+	return events&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) == 0
 }

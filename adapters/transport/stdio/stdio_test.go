@@ -1,0 +1,109 @@
+package stdio
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// slow is a server with one tool that says when it began and answers when it is let go.
+func slow(t *testing.T) (s *server.MCPServer, inFlight *atomic.Int64, began chan struct{}, release chan struct{}) {
+	t.Helper()
+	inFlight, began, release = new(atomic.Int64), make(chan struct{}, 1), make(chan struct{})
+	s = server.NewMCPServer("test", "1")
+	s.AddTool(mcp.NewTool("slow"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		inFlight.Add(1)
+		defer inFlight.Add(-1)
+		began <- struct{}{}
+		select {
+		case <-release:
+			return mcp.NewToolResultText("whole answer"), nil
+		case <-ctx.Done():
+			return mcp.NewToolResultText("cancelled"), nil
+		}
+	})
+	return s, inFlight, began, release
+}
+
+const call = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"slow"}}` + "\n"
+
+func options(inFlight *atomic.Int64) Options {
+	return Options{InFlight: func() int { return int(inFlight.Load()) }, Log: slog.New(slog.DiscardHandler)}
+}
+
+func pipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return r, w
+}
+
+func TestCallsUnderWayAreAnsweredAfterTheInputEnds(t *testing.T) {
+	s, inFlight, began, release := slow(t)
+	r, w := pipe(t)
+	done := make(chan error, 1)
+	go func() { done <- Serve(t.Context(), s, strings.NewReader(call), w, options(inFlight)) }()
+	<-began
+	time.AfterFunc(3*settleTime, func() { close(release) })
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if out, _ := io.ReadAll(r); !bytes.Contains(out, []byte("whole answer")) {
+		t.Errorf("got %q, want the answer", out)
+	}
+}
+
+func TestClientThatIsGoneEndsItsCalls(t *testing.T) {
+	s, inFlight, began, _ := slow(t)
+	r, w := pipe(t)
+	in, hold := io.Pipe()
+	defer hold.Close()
+	done := make(chan error, 1)
+	go func() { done <- Serve(t.Context(), s, in, w, options(inFlight)) }()
+	if _, err := io.WriteString(hold, call); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	r.Close()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if n := inFlight.Load(); n != 0 {
+		t.Errorf("%d calls are still under way", n)
+	}
+}
+
+func TestNothingIsWrittenOnceItIsOver(t *testing.T) {
+	s, inFlight, began, _ := slow(t)
+	r, w := pipe(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	in, hold := io.Pipe()
+	defer hold.Close()
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, s, in, w, options(inFlight)) }()
+	if _, err := io.WriteString(hold, call); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if out, _ := io.ReadAll(r); len(out) != 0 {
+		t.Errorf("got %q after the end", out)
+	}
+}
