@@ -1,0 +1,329 @@
+"""Waits for programs and runs each in a process of its own that is a child of the agent.
+
+The agent starts this once per box, gives it a socket, and sends it a program's stdin, stdout, stderr
+and a file with a line of JSON and the program's source. What runs here is in the same process as code
+that nobody has reviewed, so nothing here protects anything: that is the agent's and the engine's part.
+"""
+
+import builtins
+import gc
+import importlib.machinery
+import json
+import linecache
+import os
+import signal
+import site
+import struct
+import sys
+import threading
+import time
+import traceback
+import types
+import warnings
+import _socket
+
+# What many programs import; they find it loaded.
+import collections, contextlib, datetime, functools, io, itertools, math, pathlib, random, re, string, typing  # noqa
+
+CONTROL = 5
+TOP_LEVEL_AWAIT = 0x2000
+COROUTINE = 0x80
+
+
+def serve(control):
+    """Returns in the process of a program, with its descriptors."""
+    while True:
+        message, descriptors = receive(control)
+        if not message:
+            os._exit(0)
+        try:
+            child = os.fork()
+        except OSError as error:
+            child = None
+            control.send(b"error " + str(error).encode())
+        if child == 0:
+            if start(control):
+                return descriptors
+            os._exit(0)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        if child:
+            os.waitpid(child, 0)
+
+
+def start(control):
+    """Forks again and tells the agent the number. The parent ends, so that the agent adopts the child."""
+    try:
+        child = os.fork()
+    except OSError as error:
+        control.send(b"error " + str(error).encode())
+        return False
+    if child:
+        control.send(b"pid %d" % child)
+        return False
+    return True
+
+
+def receive(control):
+    message, ancillary, _, _ = control.recvmsg(64, _socket.CMSG_SPACE(4 * 4))
+    descriptors = []
+    for level, kind, data in ancillary:
+        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+            descriptors.extend(struct.unpack("%di" % (len(data) // 4), data[: len(data) // 4 * 4]))
+    return message, descriptors
+
+
+def prepare(descriptors):
+    """Makes this process what the interpreter's own would be, and returns the request and the source."""
+    os.setsid()
+    with open(descriptors[3], "rb") as sent:
+        sent.seek(0)
+        request = json.loads(sent.readline())
+        source = sent.read()
+    for number in (0, 1, 2):
+        os.dup2(descriptors[number], number)
+    close_others()
+    expose()
+    os.chdir(request["dir"])
+    os.environ.clear()
+    os.environ.update(request["env"])
+    time.tzset()
+    open_streams()
+    signal.signal(request["flush_signal"], flush)
+    sys.dont_write_bytecode = True
+    sys.argv = [request["file"]]
+    sys.orig_argv = [sys.executable, request["file"]]
+    set_path(request)
+    return request, source
+
+
+def close_others():
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # the one that listed them
+
+
+def expose():
+    """Lets the kernel take this process first when memory runs out."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as score:
+            score.write("1000")
+    except OSError:
+        pass
+
+
+def open_streams():
+    """Lines appear at once, and no text that a program can make is one that it cannot print."""
+    sys.stdin = sys.__stdin__ = stream(0, "r", "surrogateescape", "<stdin>")
+    sys.stdout = sys.__stdout__ = stream(1, "w", "backslashreplace", "<stdout>")
+    sys.stderr = sys.__stderr__ = stream(2, "w", "backslashreplace", "<stderr>")
+
+
+def stream(number, mode, errors, name):
+    binary = open(number, mode + "b", closefd=False)
+    binary.raw.name = name
+    text = io.TextIOWrapper(binary, "utf-8", errors, None if mode == "r" else "\n", line_buffering=mode == "w")
+    text.mode = mode
+    return text
+
+
+def flush(number, frame):
+    """The agent asks for this before it kills, so that a line without its end is not lost."""
+    for output in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        try:
+            output.flush()
+        except BaseException:
+            pass
+
+
+def set_path(request):
+    """The standard library first: no file in the workspace or in a package takes its place."""
+    sys.path[:] = LIBRARY
+    for folder in request["python_path"]:
+        site.addsitedir(folder)
+    for folder in PACKAGES + [request["dir"], request["work"]]:
+        if folder not in sys.path:
+            sys.path.append(folder)
+
+
+def split_path():
+    """Returns the standard library's folders and those of the image's packages."""
+    folders = set(map(os.path.normcase, site.getsitepackages() if hasattr(site, "getsitepackages") else []))
+    for index, folder in enumerate(sys.path):
+        if os.path.normcase(folder) in folders:
+            return sys.path[:index], sys.path[index:]
+    return sys.path[:], []
+
+
+def make_main(request, source):
+    path = request["file"]
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__file__=path, __cached__=None, __builtins__=builtins, __annotations__={})
+    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+    sys.modules["__main__"] = main
+    try:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(number, "wb") as copy:
+            copy.write(source)
+    except OSError:  # the disk is full; tracebacks shall have their lines all the same
+        lines = source.decode("utf-8", "replace").splitlines(True)
+        linecache.cache[path] = len(source), None, lines, path
+    return main
+
+
+def run(request, source):
+    """Runs the program and returns what the interpreter is to end with: None or an exception."""
+    main = make_main(request, source)
+    code = None
+    try:
+        code = compile(source, request["file"], "exec", TOP_LEVEL_AWAIT, True)
+        if code.co_flags & COROUTINE:
+            import asyncio
+
+            asyncio.run(eval(code, main.__dict__))
+        else:
+            exec(code, main.__dict__)
+    except SystemExit as error:
+        return error
+    except BaseException as error:
+        report(error, code)
+        return KeyboardInterrupt() if isinstance(error, KeyboardInterrupt) else SystemExit(1)
+    return None
+
+
+def report(error, code):
+    """Shows an exception as the interpreter does, from the program's first frame on."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code is not code:
+        trace = trace.tb_next
+    error.__traceback__ = trace
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    try:
+        sys.excepthook(type(error), error, trace)
+    except BaseException as second:
+        print("Error in sys.excepthook:", file=sys.stderr)
+        second.__context__ = None
+        sys.__excepthook__(type(second), second, second.__traceback__ and second.__traceback__.tb_next)
+        print("\nOriginal exception was:", file=sys.stderr)
+        sys.__excepthook__(type(error), error, trace)
+
+
+class Figures:
+    """Saves the figures of matplotlib's that a program shows, or leaves open without having saved them."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.number = 0
+        self.savefig = None
+        if "matplotlib.pyplot" in sys.modules:
+            self.install(sys.modules["matplotlib.pyplot"])
+        else:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "matplotlib.pyplot":
+            return None
+        for finder in sys.meta_path:
+            found = finder is not self and finder.find_spec(name, path, target)
+            if found:
+                self.hook(found.loader)
+                return found
+        return None
+
+    def hook(self, loader):
+        execute = loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            if self in sys.meta_path:
+                sys.meta_path.remove(self)
+            self.install(module)
+
+        loader.exec_module = exec_module
+
+    def install(self, pyplot):
+        figure = sys.modules["matplotlib.figure"].Figure
+        self.savefig = figure.savefig
+
+        @functools.wraps(figure.savefig)
+        def savefig(this, *args, **kwargs):
+            result = self.savefig(this, *args, **kwargs)
+            this._boxwright_saved = True
+            return result
+
+        def show(*args, **kwargs):
+            self.save()
+            pyplot.close("all")
+
+        figure.savefig = savefig
+        figure.show = lambda this, *args, **kwargs: self.save_one(this)
+        pyplot.show = show
+
+    def save(self):
+        helpers = sys.modules.get("matplotlib._pylab_helpers")
+        if self.savefig is None or helpers is None:
+            return
+        for manager in sorted(helpers.Gcf.get_all_fig_managers(), key=lambda manager: manager.num):
+            self.save_one(manager.canvas.figure)
+
+    def save_one(self, figure):
+        if getattr(figure, "_boxwright_saved", False):
+            return
+        path = None
+        try:
+            path, number = self.next_file()
+            with open(number, "wb") as target:
+                self.savefig(figure, target, format="png")
+            figure._boxwright_saved = True
+        except Exception as error:
+            print("a figure could not be saved: %s" % error, file=sys.stderr)
+            if path:
+                os.unlink(path)
+
+    def next_file(self):
+        while True:
+            self.number += 1
+            path = os.path.join(self.folder, "figure-%d.png" % self.number)
+            try:
+                return path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            except FileExistsError:
+                pass
+
+
+def preload(names):
+    for name in names:
+        for module in [name] + ["matplotlib.pyplot"] * (name == "matplotlib"):
+            try:
+                __import__(module)
+            except BaseException:
+                pass  # the image does not have it
+
+
+def main():
+    control = _socket.socket(fileno=CONTROL)
+    preload(sys.argv[1:])
+    gc.collect()
+    gc.freeze()
+    control.send(b"ready " + sys.version.split()[0].encode())
+    request, source = prepare(serve(control))
+    control.detach()
+    figures = Figures(request["work"])
+    outcome = run(request, source)
+    try:
+        figures.save()
+    except BaseException as error:
+        report(error, None)
+    if isinstance(outcome, KeyboardInterrupt):
+        sys.excepthook = lambda *args: None  # it has been shown
+    if outcome is not None:
+        raise outcome
+
+
+LIBRARY, PACKAGES = split_path()
+main()

@@ -1,0 +1,152 @@
+package python
+
+import (
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// start needs the lock.
+func (w *Warm) start() error {
+	if w.now != nil && w.now.alive() {
+		return nil
+	}
+	w.stop()
+	if w.config.Path == "" {
+		return core.Errorf(core.ErrUnsupported, "the image has no Python interpreter").
+			WithHint("use an image that has python3, such as python:3.11-slim")
+	}
+	n, err := w.spawn()
+	if err != nil {
+		return core.Errorf(core.ErrExhausted, "the image's Python could not be started: %w", err)
+	}
+	_ = n.conn.SetDeadline(time.Now().Add(startTime))
+	hello, err := n.receive()
+	if err != nil || !strings.HasPrefix(hello, "ready ") {
+		last := n.lastWords()
+		n.end()
+		return core.Errorf(core.ErrUnsupported, "the image's Python at %s does not work: %s", w.config.Path, last).
+			WithHint("Python 3.8 or newer is needed")
+	}
+	_ = n.log.Close()
+	w.now = n
+	return nil
+}
+
+// stop needs the lock.
+func (w *Warm) stop() {
+	if w.now != nil {
+		w.now.end()
+		w.now = nil
+	}
+}
+
+// alive notices also that somebody else has killed the interpreter.
+func (n *waiting) alive() bool {
+	select {
+	case <-n.died:
+		n.dead = true
+	default:
+	}
+	return !n.dead
+}
+
+func (n *waiting) end() {
+	if n.alive() {
+		_ = syscall.Kill(n.pid, syscall.SIGKILL)
+	}
+	_ = n.conn.Close()
+	_ = n.log.Close()
+}
+
+func (n *waiting) lastWords() string {
+	text := make([]byte, 4096)
+	size, _ := n.log.ReadAt(text, 0)
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(text[:size]), "?")), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return last
+	}
+	return "it ended without a word"
+}
+
+// spawn starts the interpreter with its instructions as descriptors 3 and 4 and its socket as 5.
+func (w *Warm) spawn() (*waiting, error) {
+	files, err := openFiles()
+	if err != nil {
+		return nil, err
+	}
+	defer files.close()
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close() //nolint:errcheck // the interpreter has a copy
+	log, err := memory(nil)
+	if err != nil {
+		_ = ours.Close()
+		return nil, err
+	}
+	mark := w.reaper.Mark()
+	argv := append([]string{w.config.Path, "-s", "/proc/self/fd/3"}, w.config.Preload...)
+	pid, err := syscall.ForkExec(w.config.Path, argv, &syscall.ProcAttr{
+		Dir:   "/",
+		Env:   append([]string{"PYTHONUTF8=1"}, w.config.Env...),
+		Files: []uintptr{files[0].Fd(), files[0].Fd(), log.Fd(), files[1].Fd(), files[2].Fd(), theirs.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		_ = ours.Close()
+		_ = log.Close()
+		return nil, err
+	}
+	return &waiting{pid: pid, conn: ours, died: w.reaper.Wait(pid, mark), log: log}, nil
+}
+
+type fileList []*os.File
+
+func (l fileList) close() {
+	for _, file := range l {
+		_ = file.Close()
+	}
+}
+
+// openFiles opens the null device, the stub and the runner.
+func openFiles() (fileList, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	list := fileList{null}
+	for _, text := range [][]byte{stub, source} {
+		file, err := memory(text)
+		if err != nil {
+			list.close()
+			return nil, err
+		}
+		list = append(list, file)
+	}
+	return list, nil
+}
+
+// socketPair keeps the borders of messages, so that an answer is never half of one.
+func socketPair() (*net.UnixConn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	theirs := os.NewFile(uintptr(fds[1]), "control")
+	file := os.NewFile(uintptr(fds[0]), "control")
+	defer file.Close() //nolint:errcheck // FileConn has a copy
+	conn, err := net.FileConn(file)
+	if err != nil {
+		_ = theirs.Close()
+		return nil, nil, err
+	}
+	return conn.(*net.UnixConn), theirs, nil //nolint:errcheck,forcetypeassert // it is a unix socket
+}

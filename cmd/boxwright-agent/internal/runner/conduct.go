@@ -1,0 +1,230 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/capture"
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/python"
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/workspace"
+	"github.com/boxwright/boxwright/core"
+)
+
+const (
+	// flushTime is how long a program may take to write out what it has printed before it is killed.
+	flushTime = 20 * time.Millisecond
+	// deathTime is how long the status of a killed program may take.
+	deathTime = 5 * time.Second
+	// sourceFile is where a program finds its own source: outside the workspace, in a hidden folder.
+	sourceFile = core.GuestTmp + "/.boxwright/main.py"
+)
+
+// cause is why a run ended.
+type cause int
+
+const (
+	byItself cause = iota
+	byTimeout
+	byKill
+)
+
+// conduct takes a run from its turn to its end.
+func (r *Runner) conduct(run *Run) {
+	select {
+	case <-run.killed:
+		run.exit = killedExit()
+		close(run.done)
+		return
+	case <-r.turn:
+	}
+	run.exit, run.err = r.perform(run)
+	close(run.done)
+	r.warmUp()
+	r.turn <- struct{}{}
+}
+
+// killedExit is the end of a run that was killed before it began.
+func killedExit() core.Exit {
+	return core.Exit{Code: 128 + int(syscall.SIGKILL), Signal: "SIGKILL", Cancelled: true}
+}
+
+// warmUp has the next run find an interpreter that waits, without making this run's caller wait for it.
+func (r *Runner) warmUp() {
+	_ = r.interpreter(core.RunSpec{}).Start() // the next run reports what is wrong
+}
+
+// interpreter leaves a run with packages of its own without preloads: those come from the image, and
+// would take the place of the packages' own.
+func (r *Runner) interpreter(spec core.RunSpec) *python.Warm {
+	if len(spec.PythonPath) > 0 {
+		return r.Plain
+	}
+	return r.Loaded
+}
+
+func (r *Runner) perform(run *Run) (core.Exit, error) {
+	dir, err := workingDir(run.spec.Dir)
+	if err != nil {
+		return core.Exit{}, err
+	}
+	streams, err := newStdio(run.spec.Stdin)
+	if err != nil {
+		return core.Exit{}, err
+	}
+	before, outside := r.Workspace.Snapshot(), workspace.Watch(core.GuestTmp)
+	oomBefore, straysBefore := oomKills(), r.Reaper.Strays()
+	began := time.Now()
+	process, err := r.launch(run.spec, dir, streams.child)
+	if err != nil {
+		streams.close()
+		return core.Exit{}, err
+	}
+	streams.start(run.spec.Stdin, run.captures)
+	status, why, err := r.await(run, process)
+	exit := exitOf(status, why)
+	exit.Duration = time.Since(began)
+	if err == nil && why == byItself {
+		exit.Warnings, err = r.clear(straysBefore)
+	}
+	if err != nil {
+		exit.Warnings = append(exit.Warnings, core.MessageOf(err))
+	}
+	streams.drain()
+	exit.Stdout, exit.Stderr = output(run.captures[0]), output(run.captures[1])
+	judgeMemory(&exit, why, oomKills()-oomBefore)
+	changes := r.Workspace.Changes(before)
+	exit.Files = changes.Files
+	exit.Warnings = append(exit.Warnings, changes.Warnings...)
+	if warning := outside.Warning(); warning != "" {
+		exit.Warnings = append(exit.Warnings, warning)
+	}
+	return exit, nil
+}
+
+// workingDir resolves a run's folder and makes sure that it can be used.
+func workingDir(dir string) (string, error) {
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(core.GuestWork, dir)
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "", core.Errorf(core.ErrInvalid, "the working directory %q does not exist", dir)
+	case err != nil || unix.Access(dir, unix.X_OK) != nil:
+		return "", core.Errorf(core.ErrInvalid, "the working directory %q cannot be entered", dir)
+	case !info.IsDir():
+		return "", core.Errorf(core.ErrInvalid, "the working directory %q is not a folder", dir)
+	}
+	return filepath.Clean(dir), nil
+}
+
+func (r *Runner) launch(spec core.RunSpec, dir string, fds [3]int) (python.Process, error) {
+	env := environment(r.Env, spec)
+	if len(spec.Argv) > 0 {
+		return command(r.Reaper, spec.Argv, dir, env, fds)
+	}
+	return r.interpreter(spec).Launch(python.Program{
+		File: sourceFile, Dir: dir, Work: core.GuestWork, Env: env,
+		PythonPath: spec.PythonPath, Source: spec.Code, Stdio: fds,
+	})
+}
+
+// await returns how the program ended. After a timeout or a kill nothing in the box is alive.
+func (r *Runner) await(run *Run, process python.Process) (syscall.WaitStatus, cause, error) {
+	var timeout <-chan time.Time
+	if run.spec.Timeout > 0 {
+		timer := time.NewTimer(run.spec.Timeout)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	why := byItself
+	select {
+	case status := <-process.Status:
+		return status, byItself, nil
+	case <-timeout:
+		why = byTimeout
+	case <-run.killed:
+		why = byKill
+	}
+	if len(run.spec.Argv) == 0 {
+		if status, ended := flush(process); ended {
+			return status, why, r.killAll()
+		}
+	}
+	err := r.killAll()
+	select {
+	case status := <-process.Status:
+		return status, why, err
+	case <-time.After(deathTime):
+		return syscall.WaitStatus(syscall.SIGKILL), why, err
+	}
+}
+
+// flush asks a Python program to write out what it has printed, and does not wait for one that cannot.
+func flush(process python.Process) (status syscall.WaitStatus, ended bool) {
+	_ = syscall.Kill(process.PID, python.FlushSignal)
+	select {
+	case status = <-process.Status:
+		return status, true
+	case <-time.After(flushTime):
+		return 0, false
+	}
+}
+
+// clear ends what the program has left running. It kills only if there is something: the interpreters
+// that wait would have to be started anew.
+func (r *Runner) clear(straysBefore uint64) (warnings []string, err error) {
+	count, certain := r.Sweeper.Others(r.Plain.PID(), r.Loaded.PID())
+	if count == 0 && certain && r.Reaper.Strays() == straysBefore {
+		return nil, nil
+	}
+	switch {
+	case count == 1:
+		warnings = append(warnings, "a process was still running when the program ended, and was killed")
+	case count > 1:
+		warnings = append(warnings, fmt.Sprintf("%d processes were still running when the program ended, and were killed", count))
+	}
+	return warnings, r.killAll()
+}
+
+func (r *Runner) killAll() error {
+	err := r.Sweeper.KillAll()
+	r.Plain.Stop()
+	r.Loaded.Stop()
+	return err
+}
+
+func exitOf(status syscall.WaitStatus, why cause) core.Exit {
+	exit := core.Exit{TimedOut: why == byTimeout, Cancelled: why == byKill}
+	if status.Signaled() {
+		exit.Code = 128 + int(status.Signal())
+		if exit.Signal = unix.SignalName(status.Signal()); exit.Signal == "" {
+			exit.Signal = fmt.Sprintf("SIG%d", status.Signal())
+		}
+		return exit
+	}
+	exit.Code = status.ExitStatus()
+	return exit
+}
+
+// judgeMemory tells a program that the kernel killed from one that lost only a child.
+func judgeMemory(exit *core.Exit, why cause, kills int64) {
+	switch {
+	case kills <= 0:
+	case why == byItself && exit.Signal == "SIGKILL":
+		exit.OOMKilled = true
+	default:
+		exit.Warnings = append(exit.Warnings, "a process of the program was killed because the box ran out of memory")
+	}
+}
+
+func output(c *capture.Capture) core.Output {
+	result := c.Result()
+	return core.Output{Head: result.Head, Tail: result.Tail, Total: result.Total, Spilled: result.Spilled}
+}

@@ -1,0 +1,120 @@
+package runner
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/capture"
+	"github.com/boxwright/boxwright/core"
+)
+
+const (
+	pipeSize  = 256 << 10
+	chunkSize = 64 << 10
+	// drainTime bounds the reading of what is in the pipes once all writers are dead.
+	drainTime = 2 * time.Second
+)
+
+// stdio are the three streams of one run, seen from the agent.
+type stdio struct {
+	child  [3]int // the program's ends; -1 once closed
+	input  *os.File
+	output [2]*os.File
+	done   [2]chan struct{}
+}
+
+func newStdio(stdin []byte) (*stdio, error) {
+	s := &stdio{child: [3]int{-1, -1, -1}}
+	if err := s.open(stdin); err != nil {
+		s.close()
+		return nil, core.Errorf(core.ErrExhausted, "no pipes for the program: %w", err)
+	}
+	return s, nil
+}
+
+func (s *stdio) open(stdin []byte) (err error) {
+	if stdin == nil {
+		s.child[0], err = unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	} else {
+		s.child[0], s.input, err = pipe(false)
+	}
+	for i := range s.output {
+		if err == nil {
+			s.child[i+1], s.output[i], err = pipe(true)
+		}
+	}
+	return err
+}
+
+// pipe returns the program's end as a plain descriptor, which blocks as programs expect, and the
+// agent's, which does not.
+func pipe(weRead bool) (theirs int, ours *os.File, err error) {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+		return -1, nil, err
+	}
+	theirs, mine := ends[0], ends[1]
+	if weRead {
+		theirs, mine = mine, theirs
+	}
+	_, _ = unix.FcntlInt(uintptr(mine), unix.F_SETPIPE_SZ, pipeSize) // a wish: users have a quota of pipe memory
+	err = unix.SetNonblock(mine, true)
+	return theirs, os.NewFile(uintptr(mine), "pipe"), err
+}
+
+// start begins to feed and to read. A program that ends without reading its stdin is no error.
+func (s *stdio) start(stdin []byte, captures [2]*capture.Capture) {
+	s.closeChild()
+	if s.input != nil {
+		go func() {
+			_, _ = s.input.Write(stdin)
+			_ = s.input.Close()
+		}()
+	}
+	for i, file := range s.output {
+		s.done[i] = make(chan struct{})
+		go func() {
+			defer close(s.done[i])
+			_, _ = io.CopyBuffer(captures[i], plainReader{file}, make([]byte, chunkSize))
+		}()
+	}
+}
+
+// plainReader hides os.File's WriteTo, which would choose its own way of copying.
+type plainReader struct{ io.Reader }
+
+// drain waits for the end of both outputs, which comes once no process holds them.
+func (s *stdio) drain() {
+	limit := time.NewTimer(drainTime)
+	defer limit.Stop()
+	for _, done := range s.done {
+		select {
+		case <-done:
+		case <-limit.C:
+			s.close()
+			return
+		}
+	}
+	s.close()
+}
+
+func (s *stdio) closeChild() {
+	for i, fd := range s.child {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+			s.child[i] = -1
+		}
+	}
+}
+
+func (s *stdio) close() {
+	s.closeChild()
+	for _, file := range []*os.File{s.input, s.output[0], s.output[1]} {
+		if file != nil {
+			_ = file.Close()
+		}
+	}
+}

@@ -1,0 +1,79 @@
+// Command boxwright-agent is the first process of every box. It runs programs, moves files and keeps
+// the box clean for a host that reaches it through "boxwright-agent dial".
+//
+// It is not run by people: a backend puts it into a box and starts it there.
+package main
+
+import (
+	"flag"
+	"io"
+	"log/slog"
+	"os"
+	"strconv"
+
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/preview"
+	"github.com/boxwright/boxwright/core"
+)
+
+// version is set when the program is linked.
+var version = "dev"
+
+func main() {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if err := run(os.Args[1:]); err != nil {
+		log.Error(err.Error())
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	name := "serve"
+	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
+		name, args = args[0], args[1:]
+	}
+	switch name {
+	case "serve":
+		return serve(args)
+	case "dial":
+		return dial(os.Stdin, os.Stdout)
+	case "preview":
+		return renderPreview(args)
+	case "version":
+		_, err := io.WriteString(os.Stdout, version+"\n") //nolint:forbidigo // its stdout is for whoever asked
+		return err
+	}
+	return core.Errorf(core.ErrInvalid, "there is no command %q", name).WithHint("serve, dial and version are")
+}
+
+func renderPreview(args []string) error {
+	if len(args) != 1 {
+		return core.Errorf(core.ErrInvalid, "preview needs a limit")
+	}
+	limit, err := strconv.ParseInt(args[0], 10, 64)
+	if err != nil {
+		return core.Errorf(core.ErrInvalid, "preview needs a limit: %w", err)
+	}
+	return preview.Main(os.Stdin, limit, os.Stdout) //nolint:forbidigo // its stdout is a pipe to the agent
+}
+
+// options of serve.
+type options struct {
+	expires string
+	preload string
+	dialUID int
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
+	flags.StringVar(&o.expires, "expires", "", "`time` (RFC 3339) at which the box ends by itself")
+	flags.StringVar(&o.preload, "preload", "", "comma-separated `modules` that Python programs find loaded")
+	flags.IntVar(&o.dialUID, "dial-uid", core.DialUID, "`user` that may connect")
+	if err := flags.Parse(args); err != nil {
+		return o, core.Errorf(core.ErrInvalid, "%w", err)
+	}
+	if flags.NArg() > 0 {
+		return o, core.Errorf(core.ErrInvalid, "unexpected argument %q", flags.Arg(0))
+	}
+	return o, nil
+}
