@@ -35,6 +35,7 @@ type process struct {
 	*state
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
+	stdout io.ReadCloser
 	stderr *lockedBuffer
 	gone   chan struct{} // closed when it has ended and all its output was read
 
@@ -60,14 +61,13 @@ func launch(t *testing.T, s setup, eat func(line []byte)) *process {
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	stdout, err := p.cmd.StdoutPipe()
-	if err != nil {
+	if p.stdout, err = p.cmd.StdoutPipe(); err != nil {
 		t.Fatal(err)
 	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go p.read(stdout, eat)
+	go p.read(eat)
 	t.Cleanup(func() { p.end(t) })
 	return p
 }
@@ -89,9 +89,9 @@ func environment(home string) []string {
 	return append(env, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home)
 }
 
-func (p *process) read(stdout io.Reader, eat func([]byte)) {
+func (p *process) read(eat func([]byte)) {
 	defer close(p.gone)
-	lines := bufio.NewReader(stdout)
+	lines := bufio.NewReader(p.stdout)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {

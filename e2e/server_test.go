@@ -174,7 +174,7 @@ type result struct {
 
 	isError bool
 	text    string
-	images  []image
+	images  []shownImage
 	links   []mcp.ResourceLink
 	raw     string
 }
@@ -199,7 +199,7 @@ type problem struct {
 	Hint    string `json:"hint"`
 }
 
-type image struct {
+type shownImage struct {
 	mimeType string
 	data     []byte
 }
@@ -223,7 +223,7 @@ func decode(t *testing.T, answer *mcp.CallToolResult) result {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.images = append(r.images, image{content.MIMEType, data})
+			r.images = append(r.images, shownImage{content.MIMEType, data})
 		case mcp.ResourceLink:
 			r.links = append(r.links, content)
 		default:

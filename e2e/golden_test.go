@@ -1,0 +1,123 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+)
+
+// TestTranscripts plays the conversations of testdata/mcp. In each file, "in" is what the client
+// sends, a JSON-RPC message a line; "out" is what the server answers, without what differs from
+// run to run. A request is sent when the one before it has been answered. Lines of "in" that begin
+// with # direct the play:
+//
+//	# nowait       the next request is not waited for
+//	# progress     wait for a message of progress
+//	# answer ID    wait for the answer to an earlier request
+//
+// "config", if there is one, is the settings file.
+func TestTranscripts(t *testing.T) {
+	require(t, "docker")
+	files, err := filepath.Glob("../testdata/mcp/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	for _, name := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			t.Parallel()
+			archive, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sections := map[string]*txtar.File{}
+			for i := range archive.Files {
+				sections[archive.Files[i].Name] = &archive.Files[i]
+			}
+			config := ""
+			if sections["config"] != nil {
+				config = string(sections["config"].Data)
+			}
+			got := converse(t, connect(t, setup{config: config}), string(sections["in"].Data))
+			if *update {
+				sections["out"].Data = got
+				if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if want := sections["out"].Data; !bytes.Equal(got, want) {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// converse plays the client's lines and returns the answers in the order in which they were waited for.
+func converse(t *testing.T, w *wire, script string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	run, nowait := "", false
+	answer := func(id string) {
+		line := w.await(t, id).line
+		if m := regexp.MustCompile(`"run_id":"([a-z0-9]+)"`).FindSubmatch(line); m != nil {
+			run = string(m[1])
+		}
+		out.Write(normal(t, w, line))
+	}
+	for line := range strings.Lines(script) {
+		line = strings.TrimSpace(line)
+		command, argument, _ := strings.Cut(strings.TrimPrefix(line, "# "), " ")
+		switch {
+		case line == "":
+		case line == "# nowait":
+			nowait = true
+		case line == "# progress":
+			w.awaitMessage(t, "progress", func(m message) bool { return m.Method == "notifications/progress" })
+		case command == "answer":
+			answer(argument)
+		case strings.HasPrefix(line, "#"):
+			t.Fatalf("no such direction: %s", line)
+		default:
+			w.sendf(t, "%s", strings.ReplaceAll(line, "$RUN", run))
+			var m message
+			_ = json.Unmarshal([]byte(line), &m) // a transcript may send what is no JSON
+			if m.ID != nil && !nowait {
+				answer(string(m.ID))
+			}
+			nowait = false
+		}
+	}
+	return out.Bytes()
+}
+
+// normal is a message as indented JSON with sorted keys, without what differs from run to run.
+func normal(t *testing.T, w *wire, line []byte) []byte {
+	t.Helper()
+	text := strings.ReplaceAll(string(line), w.dir, "$STATE")
+	for _, r := range []struct{ from, to string }{
+		{`"run_id":"[a-z0-9]+"`, `"run_id":"$$RUN"`},
+		{`boxwright://runs/[a-z0-9]+/`, `boxwright://runs/$$RUN/`},
+		{`\$STATE/files/[^ "\\]*/`, `$$STATE/files/…/`},
+		{` in [0-9]+\.[0-9]+ s`, ` in … s`},
+		{`"(queue|image|dependencies|box|run|total)":[0-9.]+(e-[0-9]+)?`, `"$1":0`},
+		{`"version":"[^"]*"`, `"version":"…"`},
+	} {
+		text = regexp.MustCompile(r.from).ReplaceAllString(text, r.to)
+	}
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}

@@ -1,0 +1,222 @@
+package e2e
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// TestNoEngine: a server whose engine or plugin is not there answers each call with cause and fix.
+func TestNoEngine(t *testing.T) {
+	for name, c := range map[string]struct {
+		setup setup
+		says  []string
+	}{
+		"no socket":     {setup{env: []string{"DOCKER_HOST=unix:///nowhere/docker.sock"}}, []string{"DOCKER_HOST", "/nowhere/docker.sock"}},
+		"nobody there":  {setup{env: []string{"DOCKER_HOST=tcp://127.0.0.1:1"}}, []string{"DOCKER_HOST", "127.0.0.1:1"}},
+		"no address":    {setup{env: []string{"DOCKER_HOST=nonsense"}}, []string{"DOCKER_HOST", "unix:///var/run/docker.sock"}},
+		"no plugin":     {setup{config: "backends: {docker: {path: /nowhere/plugin}}\n"}, []string{"/nowhere/plugin", "not there"}},
+		"not a plugin":  {setup{config: "backends: {docker: {path: /bin/true}}\n"}, []string{"plugin"}},
+		"wrong plugin":  {setup{config: "backends: {docker: {sha256: " + strings.Repeat("0", 64) + "}}\n"}, []string{"checksum"}},
+		"no backend":    {setup{config: "backend: podmann\n"}, []string{"podmann"}},
+		"wrong setting": {setup{config: "backends: {docker: {settings: {hots: x}}}\n"}, []string{"hots"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serve(t, c.setup)
+			for range 2 {
+				r := s.run(t, program("print(1)"))
+				if !r.isError || r.Error.Type != "unavailable" && r.Error.Type != "invalid" || r.Error.Hint == "" {
+					t.Fatalf("got %s", r.raw)
+				}
+				holds(t, r.text, c.says...)
+			}
+			outcome{refused: "invalid"}.check(t, s.run(t, program("")))
+		})
+	}
+}
+
+// TestEngineComesAndGoes: the engine is reached through a socket that is there only at times.
+func TestEngineComesAndGoes(t *testing.T) {
+	require(t, "docker")
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "docker.sock")
+	s := serve(t, setup{env: []string{"DOCKER_HOST=unix://" + socket}})
+	away := outcome{refused: "unavailable", says: []string{socket}}
+	there := outcome{stdout: "1\n"}
+	for range 2 {
+		away.check(t, s.run(t, program("print(1)")))
+		stop := forward(t, socket)
+		there.check(t, s.run(t, program("print(1)")))
+		s.awaitNoBoxes(t)
+		stop()
+	}
+	stop := forward(t, socket)
+	c := s.begin(t, program("import time; time.sleep(600)", "timeout_seconds", 600))
+	c.awaitProgress(t, "running")
+	stop()
+	if r := c.wait(t); !r.isError || r.Error.Type != "unavailable" {
+		t.Errorf("the engine went away in the middle: %s", r.raw)
+	}
+	forward(t, socket)
+	there.check(t, s.run(t, program("print(1)")))
+	s.awaitNoBoxes(t)
+}
+
+// forward makes a socket that leads to the engine, until stop is called.
+func forward(t *testing.T, socket string) (stop func()) {
+	t.Helper()
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var open []net.Conn
+	hold := func(c net.Conn) {
+		mu.Lock()
+		defer mu.Unlock()
+		open = append(open, c)
+	}
+	go func() {
+		for {
+			from, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			network, address := engineAddress()
+			to, err := net.Dial(network, address)
+			if err != nil {
+				_ = from.Close()
+				continue
+			}
+			hold(from)
+			hold(to)
+			go pipe(from, to)
+			go pipe(to, from)
+		}
+	}()
+	stop = sync.OnceFunc(func() {
+		_ = listener.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, c := range open {
+			_ = c.Close()
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// pipe copies one direction, and passes its end on as an end of that direction only.
+func pipe(to, from net.Conn) {
+	_, _ = io.Copy(to, from)
+	if half, ok := to.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+}
+
+func engineAddress() (network, address string) {
+	network, address, ok := strings.Cut(os.Getenv("DOCKER_HOST"), "://")
+	if !ok {
+		return "unix", "/var/run/docker.sock"
+	}
+	return network, address
+}
+
+// TestPluginKilled: the call that was under way says what happened, the next one works.
+func TestPluginKilled(t *testing.T) {
+	require(t, "docker")
+	t.Parallel()
+	s := serve(t, setup{})
+	for range 2 {
+		c := s.begin(t, program("import time; time.sleep(600)", "timeout_seconds", 600))
+		c.awaitProgress(t, "running")
+		dead := s.plugin(t)
+		if err := syscall.Kill(dead, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		r := c.wait(t)
+		outcome{refused: "unavailable", says: []string{"plugin"}}.check(t, r)
+		outcome{stdout: "next\n"}.check(t, s.run(t, program("print('next')")))
+		if next := s.plugin(t); next == dead {
+			t.Error("the plugin was not started again")
+		}
+		s.awaitNoBoxes(t)
+	}
+}
+
+// TestTwoServersOneState: they share what is installed, and leave each other's boxes alone.
+func TestTwoServersOneState(t *testing.T) {
+	require(t, "docker")
+	t.Parallel()
+	state := newState(t)
+	one := serve(t, setup{state: state})
+	long := one.begin(t, program("import sys; print(sys.stdin.read()); import time; time.sleep(6); print('whole')", "stdin", "in"))
+	long.awaitProgress(t, "running")
+	box := state.awaitBox(t)
+
+	two := serve(t, setup{state: state})
+	six := program("import six; print(six.__name__)", "dependencies", []string{"six"})
+	outcome{stdout: "six\n"}.check(t, two.run(t, six))
+	if !strings.Contains(strings.Join(state.boxes(t), " "), box) {
+		t.Error("the second server removed the first one's box")
+	}
+	two.end(t)
+	outcome{stdout: "in\nwhole\n"}.check(t, long.wait(t))
+	again := one.run(t, six)
+	outcome{stdout: "six\n"}.check(t, again)
+	if again.InstallLog != "" {
+		t.Error("what the one installed, the other installed again")
+	}
+}
+
+// TestNothingButJSONRPC: whatever a client sends, stdout stays a protocol, and the server goes on.
+// The harness checks each line.
+func TestNothingButJSONRPC(t *testing.T) {
+	require(t, "docker")
+	t.Parallel()
+	w := connect(t, setup{config: "log: {level: debug}\n"})
+	for _, line := range []string{
+		"", "hello", "{", "[]", "null", `"text"`, "\x00\xff", `{"jsonrpc":"1.0","id":1,"method":"ping"}`, `{"id":1}`,
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `{"jsonrpc":"2.0","id":{},"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`,
+	} {
+		w.sendf(t, "%s", line)
+	}
+	w.handshake(t)
+	w.sendf(t, "%s", callLine(t, 7, program("import sys\nprint('{\"jsonrpc\":\"2.0\"}', flush=True)\nsys.stderr.write('\\x1b[31mred\\r\\n')")))
+	outcome{stdout: "{\"jsonrpc\":\"2.0\"}\n", stderr: "red", any: true}.check(t, textless(w.await(t, "7").result(t)))
+	w.sendf(t, "%s", callLine(t, 8, program("import time; time.sleep(600)", "timeout_seconds", 600)))
+	w.awaitMessage(t, "progress", func(m message) bool { return strings.Contains(string(m.line), `"running"`) })
+	if err := syscall.Kill(w.plugin(t), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.await(t, "8").result(t); r.Error.Type != "unavailable" {
+		t.Errorf("got %s", r.raw)
+	}
+	w.awaitNoBoxes(t)
+}
+
+// textless gives a result that was read from the wire the text that it is not checked for.
+func textless(r result) result {
+	r.text = r.Status + " ("
+	return r
+}
+
+// TestCancelledOnTheWire: a cancelled call ends, whatever its id looks like.
+func TestCancelledOnTheWire(t *testing.T) {
+	require(t, "docker")
+	t.Parallel()
+	w := connect(t, setup{})
+	w.handshake(t)
+	w.sendf(t, "%s", callLine(t, 5, program("import time; print('begun', flush=True); time.sleep(600)", "timeout_seconds", 600)))
+	w.awaitMessage(t, "progress", func(m message) bool { return strings.Contains(string(m.line), `begun`) })
+	w.sendf(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
+	w.awaitNoBoxes(t)
+	w.sendf(t, `{"jsonrpc":"2.0","id":6,"method":"ping"}`)
+	w.await(t, "6")
+}
