@@ -66,7 +66,8 @@ func (r *run) do(ctx context.Context) (core.Record, error) {
 		return core.Record{}, err
 	}
 	defer box.discard()
-	r.record = core.Record{RunID: r.spec.ID, Image: image, Box: box.ID, Install: r.record.Install, Warnings: box.Warnings}
+	r.record.RunID, r.record.Backend, r.record.Image, r.record.Box = r.spec.ID, r.ports.Name, image, box.ID
+	r.record.Warnings = box.Warnings
 
 	exit, err := r.execute(ctx, box)
 	if err != nil {

@@ -41,6 +41,7 @@ type Settings struct {
 // Ports are what the use cases drive.
 type Ports struct {
 	Backend   execution.Backend
+	Name      string // the backend's, for records
 	Guests    execution.Connector
 	Artifacts artifact.Store
 	Installer dependency.Installer

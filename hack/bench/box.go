@@ -68,7 +68,7 @@ func oneBox(ctx context.Context, backend *pluginhost.Plugin, timed func(string, 
 	defer func() { _ = timed("destroy", func() error { return backend.Destroy(ctx, box.ID) }) }()
 	var reached execution.Guest
 	if err := timed("dial", func() (err error) {
-		reached, err = guest.Connector{}.Connect(ctx, backend, box.ID)
+		reached, err = (&guest.Connector{}).Connect(ctx, backend, box.ID)
 		return err
 	}); err != nil {
 		return err

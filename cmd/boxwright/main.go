@@ -1,0 +1,108 @@
+// Command boxwright is the MCP server that runs unreviewed code in throw-away boxes.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/boxwright/boxwright/adapters/config"
+	"github.com/boxwright/boxwright/core"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// Exit codes: 0 is success, 1 a failure while serving, 2 wrong flags or settings.
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	code := 0
+	if err := command().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "boxwright:", err)
+		code = exitFailure
+		if core.KindOf(err) == core.ErrInvalid {
+			code = exitUsage
+		}
+	}
+	stop()
+	os.Exit(code)
+}
+
+func command() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "boxwright",
+		Short:         "Runs unreviewed code in throw-away boxes, for MCP clients",
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return core.Errorf(core.ErrInvalid, "%s", err).WithHint("see boxwright serve --help")
+	})
+	root.AddCommand(serveCommand())
+	return root
+}
+
+// serveFlags are the flags of serve. Those that are settings have the key's name in settings.
+type serveFlags struct {
+	file     string
+	settings map[string]*string
+	set      []string
+}
+
+func serveCommand() *cobra.Command {
+	flags := serveFlags{settings: map[string]*string{}}
+	c := &cobra.Command{
+		Use:     "serve",
+		Aliases: []string{"stdio"},
+		Short:   "Serve MCP on standard input and output",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			settings, err := flags.load(c)
+			if err != nil {
+				return err
+			}
+			return serve(c.Context(), settings)
+		},
+	}
+	c.Flags().StringVar(&flags.file, "config", "", "settings file; default ./boxwright.yaml, then the user's")
+	for key, usage := range map[string]string{
+		"backend":   "the backend that makes boxes, such as docker",
+		"transport": "how clients talk to the server: stdio",
+	} {
+		flags.settings[key] = c.Flags().String(key, "", usage)
+	}
+	c.Flags().StringArrayVar(&flags.set, "set", nil, "any setting, such as --set limits.memory=1GiB; may be repeated")
+	return c
+}
+
+// load reads the settings from all their sources.
+func (f serveFlags) load(c *cobra.Command) (config.Config, error) {
+	source := config.Source{File: f.file, Explicit: f.file != "", Environ: os.Environ(), Flags: map[string]string{}}
+	if source.File == "" {
+		source.File, source.Explicit = config.Find(source.Environ)
+	}
+	for _, pair := range f.set {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return config.Config{}, core.Errorf(core.ErrInvalid, "--set %s has no value", pair).WithHint("write --set KEY=VALUE")
+		}
+		source.Flags[key] = value
+	}
+	for key, value := range f.settings {
+		if c.Flags().Changed(key) {
+			source.Flags[key] = *value
+		}
+	}
+	return config.Load(source)
+}

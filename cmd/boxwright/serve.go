@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/boxwright/boxwright/adapters/config"
+	"github.com/boxwright/boxwright/adapters/mcp"
+	"github.com/boxwright/boxwright/adapters/telemetry"
+	"github.com/boxwright/boxwright/adapters/transport/stdio"
+)
+
+// closeTime bounds the end of the server: clients kill what takes much longer.
+const closeTime = 8 * time.Second
+
+// serve runs the server until its client leaves or ctx ends, and leaves nothing behind.
+func serve(ctx context.Context, settings config.Config) (err error) {
+	log, err := telemetry.NewLog(os.Stderr, settings.Log.Level, settings.Log.Format)
+	if err != nil {
+		return err
+	}
+	for _, note := range settings.Notes {
+		log.Info(note)
+	}
+	system, err := wire(settings, log)
+	if err != nil {
+		return err
+	}
+	sweeping, stopSweeping := context.WithCancel(ctx)
+	go system.service.Sweep(sweeping)
+	go system.keepFiles(sweeping, settings)
+	defer func() {
+		stopSweeping()
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
+		defer cancel()
+		err = errors.Join(err, system.close(closing))
+	}()
+	server := mcp.New(system.service, system.artifacts, mcp.Options{
+		Version:      version,
+		DefaultImage: settings.Images.Default,
+		Images:       settings.Images.Allow,
+		Timeout:      settings.Runs.Timeout.Std(),
+		MaxTimeout:   settings.Runs.MaxTimeout.Std(),
+		Memory:       int64(settings.Limits.Memory),
+		Tenant:       localTenant,
+		Log:          log,
+	})
+	return stdio.Serve(ctx, server.MCPServer, os.Stdin, os.Stdout, stdio.Options{InFlight: server.InFlight, Log: log})
+}
+
+// localTenant owns what the one client of a stdio server makes.
+const localTenant = "local"

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/boxwright/boxwright/adapters/config"
+	"github.com/boxwright/boxwright/adapters/guest"
+	"github.com/boxwright/boxwright/adapters/installer"
+	"github.com/boxwright/boxwright/adapters/pluginhost"
+	"github.com/boxwright/boxwright/adapters/storage/disk"
+	"github.com/boxwright/boxwright/adapters/storage/memory"
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/core/app"
+	"github.com/boxwright/boxwright/ports/artifact"
+	"github.com/boxwright/boxwright/ports/dependency"
+)
+
+// system is the wired program: adapters behind ports, the use cases before them.
+type system struct {
+	service   *app.Service
+	artifacts artifact.Store
+	room      int64 // bytes of files that are kept; 0: no bound
+	plugin    *pluginhost.Plugin
+	instance  *disk.Instance
+	log       *slog.Logger
+}
+
+// wire builds the system. It reaches no engine: plugins start in the background.
+func wire(c config.Config, log *slog.Logger) (*system, error) {
+	instance, err := disk.OpenInstance(c.Storage.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &system{instance: instance, log: log}
+	index, err := s.openStores(c)
+	if err != nil {
+		return nil, errors.Join(err, instance.Close())
+	}
+	if s.plugin, err = openPlugin(c, instance, log); err != nil {
+		return nil, errors.Join(err, instance.Close())
+	}
+	s.service = app.New(app.Ports{
+		Backend:   s.plugin,
+		Name:      c.Backend,
+		Guests:    &guest.Connector{},
+		Artifacts: s.artifacts,
+		Installer: newInstaller(c.Dependencies, log),
+		Index:     index,
+		Instance:  instance.ID,
+		Server:    instance.Server,
+		Alive:     instance.Alive,
+		Now:       time.Now,
+		NewID:     func() string { return strings.ToLower(rand.Text()) },
+		Log:       log,
+	}, appSettings(c))
+	return s, nil
+}
+
+func (s *system) openStores(c config.Config) (dependency.Index, error) {
+	var err error
+	s.room = int64(c.Files.MaxBytes)
+	if c.Storage.Artifacts == "memory" || c.Files.Dir == config.NoFiles {
+		s.room = int64(c.Files.MaxPerRun)
+		s.artifacts = memory.NewArtifacts(4 * s.room) // the sweep brings it down to the room
+	} else if s.artifacts, err = disk.NewArtifacts(c.Files.Dir, disk.ArtifactOptions{Log: s.log}); err != nil {
+		return nil, err
+	}
+	if c.Storage.Environments == "memory" {
+		return memory.NewEnvironments(), nil
+	}
+	return disk.NewEnvironments(filepath.Join(c.Storage.Dir, "environments"), disk.EnvironmentOptions{Log: s.log})
+}
+
+// close ends the service first: it still needs the plugin to remove its boxes.
+func (s *system) close(ctx context.Context) error {
+	return errors.Join(s.service.Close(ctx), s.plugin.Close(ctx), s.instance.Close())
+}
+
+// keepFiles removes old files of runs, now and every few minutes.
+func (s *system) keepFiles(ctx context.Context, c config.Config) {
+	for {
+		before := time.Time{}
+		if age := c.Files.MaxAge.Std(); age > 0 {
+			before = time.Now().Add(-age)
+		}
+		if n, err := s.artifacts.Sweep(ctx, before, s.room); err != nil {
+			s.log.Warn("old files could not be removed", "error", err)
+		} else if n > 0 {
+			s.log.Info("removed the files of old runs", "runs", n)
+		}
+		select {
+		case <-time.After(5 * time.Minute):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func openPlugin(c config.Config, instance *disk.Instance, log *slog.Logger) (*pluginhost.Plugin, error) {
+	section := c.Backends[c.Backend]
+	settings, err := json.Marshal(section.Settings)
+	if err != nil {
+		return nil, core.Errorf(core.ErrInvalid, "backends.%s.settings cannot be passed on: %w", c.Backend, err)
+	}
+	if section.Settings == nil {
+		settings = nil
+	}
+	agents, err := findAgents()
+	if err != nil {
+		return nil, err
+	}
+	return pluginhost.Open(pluginhost.Config{
+		Name:     c.Backend,
+		Path:     section.Path,
+		SHA256:   section.SHA256,
+		EnvAllow: section.Env,
+		Settings: settings,
+		Agents:   agents,
+		Instance: instance.ID,
+		Server:   instance.Server,
+		Logger:   log,
+	}), nil
+}
+
+// findAgents looks beside the server's own executable, where make build and packages put them.
+func findAgents() (map[string]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, core.Errorf(core.ErrInternal, "the server cannot find its own executable: %w", err)
+	}
+	agents := map[string]string{}
+	for _, arch := range []string{"amd64", "arm64"} {
+		path := filepath.Join(filepath.Dir(self), "boxwright-agent-linux-"+arch)
+		if _, err := os.Stat(path); err == nil {
+			agents[arch] = path
+		}
+	}
+	if len(agents) == 0 {
+		return nil, core.Errorf(core.ErrUnavailable, "there is no boxwright-agent-linux-* beside %s", self).
+			WithHint("make build puts it there")
+	}
+	return agents, nil
+}
+
+func newInstaller(c config.Dependencies, log *slog.Logger) *installer.Python {
+	options := installer.Options{
+		IndexURL:          c.IndexURL.Reveal(),
+		CABundle:          c.CABundle,
+		HTTPProxy:         c.HTTPProxy.Reveal(),
+		HTTPSProxy:        c.HTTPSProxy.Reveal(),
+		NoProxy:           c.NoProxy,
+		AllowSourceBuilds: c.AllowSourceBuilds,
+		Timeout:           c.Timeout.Std(),
+		Logger:            log,
+	}
+	for _, url := range c.ExtraIndexURLs {
+		options.ExtraIndexURLs = append(options.ExtraIndexURLs, url.Reveal())
+	}
+	return installer.New(options)
+}
+
+func appSettings(c config.Config) app.Settings {
+	return app.Settings{
+		Images:         c.Images.Policy(),
+		DefaultImage:   c.Images.Default,
+		Pull:           c.Images.PullPolicy(),
+		Limits:         c.Limits.Core(),
+		Unenforced:     c.Limits.Policy(),
+		Timeout:        c.Runs.Timeout.Std(),
+		MaxTimeout:     c.Runs.MaxTimeout.Std(),
+		MaxCode:        int64(c.Runs.MaxCode),
+		MaxStdin:       int64(c.Runs.MaxStdin),
+		MaxInputs:      int(c.Runs.MaxFiles),
+		MaxInputBytes:  int64(c.Runs.MaxUpload),
+		MaxConcurrent:  int(c.Runs.MaxConcurrent),
+		Output:         c.Runs.Output(),
+		MaxFile:        int64(c.Files.MaxFile),
+		MaxFiles:       int64(c.Files.MaxPerRun),
+		InlineImage:    int64(c.Files.InlineImage),
+		Dependencies:   c.Dependencies.Enabled,
+		InstallLimit:   c.Dependencies.Timeout.Std(),
+		InstallSize:    core.DefaultLimits(),
+		EnvironmentAge: c.Dependencies.MaxAge.Std(),
+	}
+}
