@@ -6,6 +6,8 @@ import (
 	"github.com/boxwright/boxwright/adapters/storage/memory"
 	"github.com/boxwright/boxwright/ports/artifact"
 	"github.com/boxwright/boxwright/ports/artifact/artifacttest"
+	"github.com/boxwright/boxwright/ports/dependency"
+	"github.com/boxwright/boxwright/ports/dependency/dependencytest"
 )
 
 func TestArtifacts(t *testing.T) {
@@ -13,4 +15,8 @@ func TestArtifacts(t *testing.T) {
 		New:   func(*testing.T) artifact.Store { return memory.NewArtifacts(0) },
 		Small: func(*testing.T) artifact.Store { return memory.NewArtifacts(100) },
 	})
+}
+
+func TestEnvironments(t *testing.T) {
+	dependencytest.Run(t, func(*testing.T) dependency.Index { return memory.NewEnvironments() })
 }

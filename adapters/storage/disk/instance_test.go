@@ -1,0 +1,213 @@
+package disk_test
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/boxwright/boxwright/adapters/storage/disk"
+)
+
+// TestMain lets the test's own executable be a second server.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("BOXWRIGHT_TEST_STATE_DIR"); dir != "" {
+		os.Exit(beServer(dir))
+	}
+	os.Exit(m.Run())
+}
+
+// beServer tells its ids on standard error and lives until its standard input ends.
+func beServer(dir string) int {
+	i, err := disk.OpenInstance(dir)
+	if err != nil {
+		return 1
+	}
+	if _, err := io.WriteString(os.Stderr, i.ID+" "+i.Server+"\n"); err != nil {
+		return 1
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	if os.Getenv("BOXWRIGHT_TEST_CLOSE") != "" {
+		_ = i.Close()
+	}
+	return 0
+}
+
+type server struct {
+	*exec.Cmd
+	stdin      io.Closer
+	id, server string
+}
+
+func startServer(t *testing.T, dir string, env ...string) server {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), "BOXWRIGHT_TEST_STATE_DIR="+dir), env...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(told).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+	return server{cmd, stdin, id, name}
+}
+
+func openInstance(t *testing.T, dir string) *disk.Instance {
+	t.Helper()
+	i, err := disk.OpenInstance(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func TestTwoProcesses(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "state")
+	i := openInstance(t, dir)
+	defer i.Close()
+	other := startServer(t, dir)
+	if other.id != i.ID || other.server == i.Server || other.server == "" {
+		t.Errorf("the other is %q of %q, this one %q of %q", other.server, other.id, i.Server, i.ID)
+	}
+	if !i.Alive(i.Server) || !i.Alive(other.server) {
+		t.Error("a living server counts as dead")
+	}
+	age(t, dir, other.server)
+	if dead := i.DeadServers(); len(dead) != 0 {
+		t.Errorf("dead: %v", dead)
+	}
+	if err := other.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Wait()
+	if i.Alive(other.server) {
+		t.Error("a killed server counts as alive")
+	}
+	if dead := i.DeadServers(); !slices.Equal(dead, []string{other.server}) {
+		t.Errorf("dead: %v, want %s", dead, other.server)
+	}
+	if dead := i.DeadServers(); len(dead) != 0 {
+		t.Errorf("dead again: %v", dead)
+	}
+	if !i.Alive(i.Server) {
+		t.Error("this server counts as dead")
+	}
+}
+
+// age makes a lock old enough to be looked at.
+func age(t *testing.T, dir, server string) {
+	t.Helper()
+	old := time.Now().Add(-time.Minute)
+	if err := os.Chtimes(filepath.Join(dir, "servers", server+".lock"), old, old); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCloseReleases(t *testing.T) {
+	dir := t.TempDir()
+	i := openInstance(t, dir)
+	defer i.Close()
+	other := startServer(t, dir, "BOXWRIGHT_TEST_CLOSE=1")
+	if err := other.stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Wait(); err != nil {
+		t.Error(err)
+	}
+	if i.Alive(other.server) {
+		t.Error("a closed server counts as alive")
+	}
+	if locks, _ := filepath.Glob(filepath.Join(dir, "servers", "*")); len(locks) != 1 {
+		t.Errorf("locks: %v", locks)
+	}
+}
+
+func TestIDStays(t *testing.T) {
+	dir := t.TempDir()
+	first := openInstance(t, dir)
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	second := openInstance(t, dir)
+	defer second.Close()
+	if first.ID != second.ID || first.Server == second.Server {
+		t.Errorf("ids %s, %s; servers %s, %s", first.ID, second.ID, first.Server, second.Server)
+	}
+	elsewhere := openInstance(t, t.TempDir())
+	defer elsewhere.Close()
+	if elsewhere.ID == first.ID {
+		t.Error("two state folders have one id")
+	}
+}
+
+func TestManyOpenAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	const count = 20
+	opened := make([]*disk.Instance, count)
+	var group sync.WaitGroup
+	for n := range count {
+		group.Go(func() {
+			i, err := disk.OpenInstance(dir)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			opened[n] = i
+			_ = i.DeadServers()
+		})
+	}
+	group.Wait()
+	for _, i := range opened {
+		if i == nil {
+			continue
+		}
+		if i.ID != opened[0].ID || !opened[0].Alive(i.Server) || !i.Alive(opened[0].Server) {
+			t.Errorf("%s of %s: the ids differ, or it counts as dead", i.Server, i.ID)
+		}
+	}
+	for _, i := range opened {
+		if i != nil {
+			if err := i.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func TestStrangeServers(t *testing.T) {
+	dir := t.TempDir()
+	i := openInstance(t, dir)
+	defer i.Close()
+	for _, name := range []string{"", "unknown", "../instance", "a/b", "\x00"} {
+		if i.Alive(name) {
+			t.Errorf("%q counts as alive", name)
+		}
+	}
+}
+
+func TestBrokenID(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "instance"), []byte("not an id\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if i, err := disk.OpenInstance(dir); err == nil {
+		t.Errorf("opened as %q", i.ID)
+	}
+}
