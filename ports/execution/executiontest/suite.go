@@ -1,0 +1,288 @@
+// Package executiontest checks an execution.Backend against the sentences of its port.
+//
+// A backend's test makes a backend and hands it to Run; "boxwright plugin verify" runs Checks on
+// a plugin. Fake is a backend in memory that keeps every promise, for tests of what uses one.
+// What is particular to an engine is tested beside its backend, not here.
+package executiontest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// Env is what a check works with. Backend, Image and Instance are required.
+type Env struct {
+	Backend  execution.Backend
+	Image    string // is in the engine
+	Instance string // an installation that nobody else uses
+	Hooks    Hooks
+	Patience time.Duration // how long something that must happen may take; 0: 20 s
+}
+
+// Hooks do to an engine what its backend cannot. The checks that need one that is nil are
+// skipped.
+type Hooks struct {
+	// Answers reports whether the agent answers on a fresh stream; it may write to it.
+	Answers func(ctx context.Context, stream io.ReadWriteCloser) error
+	// Inside looks around in a box, through a fresh stream to its agent.
+	Inside func(ctx context.Context, stream io.ReadWriteCloser, folders []string) (Inside, error)
+	// Stop ends the box's agent, and leaves the box.
+	Stop func(ctx context.Context, box string) error
+	// ForeignBox makes a container that is not Boxwright's.
+	ForeignBox func(ctx context.Context) (Foreign, error)
+	// ForeignVolume makes a volume that is not Boxwright's.
+	ForeignVolume func(ctx context.Context) (Foreign, error)
+	// MissingImage is a name that no registry has.
+	MissingImage string
+	// Registry offers an image that the engine lacks.
+	Registry func(ctx context.Context) (Fetchable, error)
+	// Fail makes the engine refuse the nth step of what is asked of it from now on; fired
+	// tells whether there was such a step, and ends it.
+	Fail func(n int) (fired func() bool)
+	// Weak is a backend on an engine that cannot enforce limit.
+	Weak func(ctx context.Context) (b execution.Backend, limit core.Limit, err error)
+	// Down is a backend whose engine cannot be reached before up.
+	Down func(ctx context.Context) (b execution.Backend, up func() error, err error)
+}
+
+// Inside is what a box looks like from inside.
+type Inside struct {
+	PID         int             `json:"pid"` // the agent's
+	UID         int             `json:"uid"`
+	GID         int             `json:"gid"`
+	Caps        string          `json:"caps"` // effective capabilities, hexadecimal
+	NoNewPrivs  bool            `json:"no_new_privs"`
+	RootMounted string          `json:"root"`       // "ro" or "rw"
+	Interfaces  []string        `json:"interfaces"` // network interfaces that are up
+	Env         []string        `json:"env"`
+	Writable    map[string]bool `json:"writable"` // by folder asked for: a file could be made, and is left
+	Seen        map[string]bool `json:"seen"`     // by folder asked for: such a file was there already
+}
+
+// Foreign is something in the engine that is not Boxwright's.
+type Foreign struct {
+	ID     string
+	Exists func(ctx context.Context) (bool, error)
+}
+
+// Fetchable is an image that a registry has.
+type Fetchable struct {
+	Ref     string
+	Fetches func() int // how often anybody asked the registry for it
+}
+
+// Check is one sentence of the port.
+type Check struct {
+	Name   string
+	Clause string
+	Run    func(ctx context.Context, env Env) error
+}
+
+// errSkip says that the harness lacks a hook.
+type errSkip struct{ hook string }
+
+// Error implements error.
+func (e errSkip) Error() string { return "the harness has no hook " + e.hook }
+
+// Skipped reports whether a check could not be made for want of a hook.
+func Skipped(err error) bool { return errors.As(err, &errSkip{}) }
+
+// Timeout bounds one check. It is an emergency brake, not a measurement.
+const Timeout = 2 * time.Minute
+
+// Checks lists every sentence, in the order of the port.
+func Checks() []Check {
+	var all []Check
+	for _, part := range [][]Check{infoChecks(), imageChecks(), createChecks(), dialChecks(), listChecks(), destroyChecks(), volumeChecks(), commonChecks()} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// Run makes every check a subtest, each in an environment of its own. What a check leaves is
+// removed.
+func Run(t *testing.T, newEnv func(t *testing.T) Env) {
+	for _, c := range Checks() {
+		t.Run(c.Name, func(t *testing.T) {
+			env := newEnv(t)
+			t.Cleanup(func() {
+				if err := Sweep(context.WithoutCancel(t.Context()), env); err != nil {
+					t.Errorf("cleaning up: %v", err)
+				}
+			})
+			ctx, cancel := context.WithTimeout(t.Context(), Timeout)
+			defer cancel()
+			switch err := c.Run(ctx, env); {
+			case Skipped(err):
+				t.Skip(err)
+			case err != nil:
+				t.Errorf("%s: %v", c.Clause, err)
+			}
+		})
+	}
+}
+
+// Sweep removes everything of the environment's installation.
+func Sweep(ctx context.Context, env Env) error {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	have, err := env.Backend.List(ctx, env.Instance)
+	if err != nil {
+		return err
+	}
+	var all []error
+	for _, box := range have.Boxes {
+		all = append(all, env.Backend.Destroy(ctx, box.ID))
+	}
+	for _, v := range have.Volumes {
+		all = append(all, env.Backend.RemoveVolume(ctx, v.Name))
+	}
+	return errors.Join(all...)
+}
+
+// NewInstance is the name of an installation that nobody else uses.
+func NewInstance() string { return "test-" + strings.ToLower(rand.Text()[:12]) }
+
+// labels are the environment's own, for one purpose.
+func (env Env) labels(purpose core.Purpose) core.Labels {
+	return core.Labels{Instance: env.Instance, Server: "server-1", Tenant: "tenant-1", Purpose: purpose}
+}
+
+// limits are small enough for many boxes at once.
+func (env Env) limits() core.Limits {
+	return core.Limits{MemoryBytes: 256 << 20, CPUs: 0.5, PIDs: 64, DiskBytes: 16 << 20}
+}
+
+func (env Env) spec() core.BoxSpec {
+	return core.BoxSpec{Image: env.Image, Limits: env.limits(), Labels: env.labels(core.PurposeRun), Unenforced: core.UnenforcedWarn}
+}
+
+// create makes a box by the environment's spec, changed by change.
+func (env Env) create(ctx context.Context, change func(*core.BoxSpec)) (core.Box, error) {
+	spec := env.spec()
+	if change != nil {
+		change(&spec)
+	}
+	box, err := env.Backend.Create(ctx, spec)
+	if err != nil {
+		return box, fmt.Errorf("creating a box: %w", err)
+	}
+	return box, nil
+}
+
+// volume makes a volume with a name that nobody else uses.
+func (env Env) volume(ctx context.Context) (core.Volume, error) {
+	v, err := env.Backend.EnsureVolume(ctx, core.Volume{Name: env.volumeName(), Labels: env.labels(core.PurposeCache)})
+	if err != nil {
+		return v, fmt.Errorf("making a volume: %w", err)
+	}
+	return v, nil
+}
+
+func (env Env) volumeName() string {
+	return "boxwright-" + env.Instance + "-" + strings.ToLower(rand.Text()[:8])
+}
+
+// answers dials the box and asks its agent.
+func (env Env) answers(ctx context.Context, box string) error {
+	stream, err := env.Backend.Dial(ctx, box)
+	if err != nil {
+		return fmt.Errorf("dialling: %w", err)
+	}
+	defer stream.Close()
+	if env.Hooks.Answers == nil {
+		return nil
+	}
+	return env.Hooks.Answers(ctx, stream)
+}
+
+func (env Env) inside(ctx context.Context, box string, folders ...string) (Inside, error) {
+	stream, err := env.Backend.Dial(ctx, box)
+	if err != nil {
+		return Inside{}, fmt.Errorf("dialling: %w", err)
+	}
+	defer stream.Close()
+	return env.Hooks.Inside(ctx, stream, folders)
+}
+
+// find returns the box as List shows it.
+func (env Env) find(ctx context.Context, box string) (found core.Box, ok bool, err error) {
+	have, err := env.Backend.List(ctx, env.Instance)
+	if err != nil {
+		return found, false, fmt.Errorf("listing: %w", err)
+	}
+	for _, b := range have.Boxes {
+		if b.ID == box {
+			return b, true, nil
+		}
+	}
+	return found, false, nil
+}
+
+func (env Env) findVolume(ctx context.Context, name string) (found core.Volume, ok bool, err error) {
+	have, err := env.Backend.List(ctx, env.Instance)
+	if err != nil {
+		return found, false, fmt.Errorf("listing: %w", err)
+	}
+	for _, v := range have.Volumes {
+		if v.Name == name {
+			return v, true, nil
+		}
+	}
+	return found, false, nil
+}
+
+// nothingLeft waits until the installation has no box: a clean-up may outlast a cancelled call.
+func (env Env) nothingLeft(ctx context.Context) error {
+	return env.eventually(ctx, func() error {
+		have, err := env.Backend.List(ctx, env.Instance)
+		if err != nil {
+			return err
+		}
+		if len(have.Boxes) > 0 {
+			return fmt.Errorf("%d boxes are left, such as %+v", len(have.Boxes), have.Boxes[0])
+		}
+		return nil
+	})
+}
+
+// eventually repeats f until it returns nil, and returns its last error when it never does.
+func (env Env) eventually(ctx context.Context, f func() error) error {
+	ctx, cancel := env.patience(ctx)
+	defer cancel()
+	for {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func (env Env) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	if env.Patience > 0 {
+		return context.WithTimeout(ctx, env.Patience)
+	}
+	return context.WithTimeout(ctx, 20*time.Second)
+}
+
+// wantKind reports an error of another kind than kind; want nil by "".
+func wantKind(what string, err error, kind core.Kind) error {
+	if got := core.KindOf(err); got != kind {
+		return fmt.Errorf("%s: got %q (%v), want %q", what, got, err, kind)
+	}
+	return nil
+}
