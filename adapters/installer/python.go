@@ -1,0 +1,269 @@
+// Package installer installs Python packages from inside an installer box, with uv if the image
+// or the cache has it, else with pip.
+//
+// It is not for making boxes or volumes, nor for deciding what may be installed: core/app does
+// that. It never sees the code that the packages are for. Credentials of indexes and proxies
+// reach the package manager as its environment, and are scrubbed from all that it says.
+package installer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// Options say where packages come from. The zero value uses the package managers' defaults.
+type Options struct {
+	IndexURL          string   // may hold credentials
+	ExtraIndexURLs    []string // may hold credentials
+	CABundle          string   // a PEM file of this host
+	HTTPProxy         string   // may hold credentials
+	HTTPSProxy        string   // may hold credentials
+	NoProxy           string
+	AllowSourceBuilds bool          // packages without wheels are built: code of theirs runs in the installer box
+	Timeout           time.Duration // of one installation; 0 is 5 minutes
+	Logger            *slog.Logger  // nil: nowhere
+}
+
+// String tells nothing: half of the fields may hold secrets.
+func (Options) String() string { return "[installer options]" }
+
+// GoString tells nothing either.
+func (o Options) GoString() string { return o.String() }
+
+// LogValue tells nothing either.
+func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
+
+// Python is a dependency.Installer.
+type Python struct {
+	options Options
+	scrub   scrubber
+	log     *slog.Logger
+	// withoutUV is set once uv could not be fetched: it is not tried again by this process.
+	withoutUV atomic.Bool
+}
+
+const (
+	requirementsFile = "requirements.txt"
+	caFile           = "ca-bundle.pem"
+	maxCABundle      = 8 << 20 // bytes
+
+	toolsDir   = core.GuestCache + "/tools"
+	cachedUV   = toolsDir + "/bin/uv"
+	scratchDir = core.GuestEnvironment + "/.boxwright-tmp" // on the volume: the box's own /tmp is small
+
+	probeTimeout   = 20 * time.Second
+	fetchUVTimeout = time.Minute
+)
+
+// New returns an installer.
+func New(options Options) *Python {
+	if options.Timeout <= 0 {
+		options.Timeout = 5 * time.Minute
+	}
+	log := options.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	urls := append([]string{options.IndexURL, options.HTTPProxy, options.HTTPSProxy}, options.ExtraIndexURLs...)
+	return &Python{options: options, scrub: newScrubber(urls), log: log}
+}
+
+// UsesCache implements dependency.Installer: code of packages must not reach what others install.
+func (p *Python) UsesCache() bool { return !p.options.AllowSourceBuilds }
+
+// job is one installation.
+type job struct {
+	*Python
+	guest    execution.Guest
+	env      map[string]string
+	progress func(core.Progress)
+	runs     int
+}
+
+// Install implements dependency.Installer.
+func (p *Python) Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (string, error) {
+	if progress == nil {
+		progress = func(core.Progress) {}
+	}
+	j := &job{Python: p, guest: guest, env: p.environment(), progress: progress}
+	if err := j.writeFiles(ctx, requirements); err != nil {
+		return "", err
+	}
+	if err := j.python(ctx, "import os, sys; os.makedirs(sys.argv[1], exist_ok=True)", scratchDir); err != nil {
+		return "", err
+	}
+	command, err := j.command(ctx)
+	if err != nil {
+		return "", err
+	}
+	names := make([]string, len(requirements))
+	for i, r := range requirements {
+		names[i] = r.Name
+	}
+	progress(core.Progress{Phase: core.PhaseDependencies, Message: "installing " + shorten(strings.Join(names, ", "), 200)})
+	text, exit, err := j.run(ctx, command, p.options.Timeout)
+	if err != nil {
+		return "", err
+	}
+	if err := p.judge(ctx, names, exit, text); err != nil {
+		return "", err
+	}
+	if err := j.python(ctx, "import shutil, sys; shutil.rmtree(sys.argv[1], ignore_errors=True)", scratchDir); err != nil {
+		return "", err
+	}
+	return lastLines(text, 20, 4<<10), nil
+}
+
+func (j *job) writeFiles(ctx context.Context, requirements []core.Requirement) error {
+	var list strings.Builder
+	for _, r := range requirements {
+		fmt.Fprintln(&list, r)
+	}
+	if err := j.guest.WriteFile(ctx, requirementsFile, strings.NewReader(list.String())); err != nil {
+		return err
+	}
+	if j.options.CABundle == "" {
+		return nil
+	}
+	info, err := os.Stat(j.options.CABundle)
+	if err == nil && info.Size() > maxCABundle {
+		err = fmt.Errorf("it has more than %s", core.FormatBytes(maxCABundle))
+	}
+	if err != nil {
+		return badBundle(err)
+	}
+	f, err := os.Open(j.options.CABundle)
+	if err != nil {
+		return badBundle(err)
+	}
+	defer func() { _ = f.Close() }()
+	return j.guest.WriteFile(ctx, caFile, f)
+}
+
+func badBundle(err error) error {
+	return core.Errorf(core.ErrDependency, "the certificate bundle for package indexes cannot be read: %w", err).
+		WithHint("the operator sets it with dependencies.ca_bundle")
+}
+
+// command returns the package manager's command line: uv's if there is one, else pip's.
+func (j *job) command(ctx context.Context) ([]string, error) {
+	candidates := []string{"uv"}
+	if j.UsesCache() {
+		candidates = append(candidates, cachedUV)
+	}
+	for _, uv := range candidates {
+		if j.works(ctx, uv, "--version") {
+			return j.uvCommand(uv), nil
+		}
+	}
+	if !j.works(ctx, "python3", "-I", "-m", "pip", "--version") {
+		if err := ctx.Err(); err != nil {
+			return nil, core.Errorf(core.ErrCancelled, "the installation was given up: %w", err)
+		}
+		return nil, core.Errorf(core.ErrDependency, "the image has neither uv nor pip, so nothing can be installed").
+			WithHint("use an image with Python and pip, or one that has the packages already")
+	}
+	if j.UsesCache() && !j.withoutUV.Load() && j.fetchUV(ctx) {
+		return j.uvCommand(cachedUV), nil
+	}
+	return j.pipCommand(), nil
+}
+
+func (j *job) works(ctx context.Context, argv ...string) bool {
+	_, exit, err := j.run(ctx, argv, probeTimeout)
+	return err == nil && core.StatusOf(exit) == core.StatusOK
+}
+
+// fetchUV puts uv into the cache, once and for all later installs. It is moved there whole:
+// other installers may do the same at this moment.
+func (j *job) fetchUV(ctx context.Context) bool {
+	j.progress(core.Progress{Phase: core.PhaseDependencies, Message: "fetching uv, once"})
+	staging := core.GuestCache + "/staging-" + j.scrub.id
+	argv := []string{
+		"python3", "-I", "-m", "pip", "install", "--target", staging, "--only-binary=:all:",
+		"--no-input", "--disable-pip-version-check", "--no-warn-script-location", "--no-deps", "--no-compile", "uv",
+	}
+	text, exit, err := j.run(ctx, argv, fetchUVTimeout)
+	fetched := err == nil && core.StatusOf(exit) == core.StatusOK
+	const move = `import os, shutil, sys
+if sys.argv[3] == "yes":
+    try:
+        os.rename(sys.argv[1], sys.argv[2])
+    except OSError:
+        pass
+shutil.rmtree(sys.argv[1], ignore_errors=True)`
+	wanted := "no"
+	if fetched {
+		wanted = "yes"
+	}
+	if j.python(ctx, move, staging, toolsDir, wanted) == nil && fetched && j.works(ctx, cachedUV, "--version") {
+		return true
+	}
+	if ctx.Err() == nil {
+		j.withoutUV.Store(true)
+		j.log.Info("uv could not be fetched; pip is used", "output", lastLines(text, 3, 500))
+	}
+	return false
+}
+
+func (j *job) python(ctx context.Context, code string, args ...string) error {
+	argv := append([]string{"python3", "-I", "-c", code}, args...)
+	text, exit, err := j.run(ctx, argv, probeTimeout)
+	if err == nil && core.StatusOf(exit) != core.StatusOK {
+		err = core.Errorf(core.ErrDependency, "the installer's folder cannot be used: %s", lastLines(text, 3, 500))
+	}
+	return err
+}
+
+// run runs a command and returns what it said, scrubbed. A program that the image lacks is an
+// exit with status 127.
+func (j *job) run(ctx context.Context, argv []string, timeout time.Duration) (string, core.Exit, error) {
+	j.runs++
+	lines := &lineWriter{scrub: j.scrub, tell: throttle(j.progress)}
+	exit, err := j.guest.Run(ctx, core.RunSpec{
+		ID:      fmt.Sprintf("install-%d", j.runs),
+		Argv:    argv,
+		Env:     j.env,
+		Timeout: timeout,
+		Output:  core.OutputLimits{Head: 8 << 10, Tail: 56 << 10},
+		Stream:  true,
+	}, lines.take)
+	if errors.Is(err, core.ErrUnsupported) {
+		return "", core.Exit{Code: 127}, nil
+	}
+	if err != nil {
+		return "", core.Exit{}, err
+	}
+	return j.scrub.clean(outputText(exit.Stdout) + outputText(exit.Stderr)), exit, nil
+}
+
+func outputText(o core.Output) string {
+	text := string(o.Head)
+	if len(o.Tail) > 0 {
+		text += "\n…\n" + string(o.Tail)
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text
+}
+
+// throttle passes on the first line, and then one for each quarter of a second at most.
+func throttle(progress func(core.Progress)) func(line string) {
+	var last time.Time
+	return func(line string) {
+		if now := time.Now(); now.Sub(last) >= 250*time.Millisecond {
+			last = now
+			progress(core.Progress{Phase: core.PhaseDependencies, Message: shorten(line, 200)})
+		}
+	}
+}
