@@ -3,13 +3,9 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/preview"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/python"
@@ -73,26 +69,6 @@ func interpreters(config python.Config, preload string, r *reaper.Reaper) (plain
 	}
 	go func() { _ = loaded.Start() }() // the first run reports what is wrong
 	return plain, loaded
-}
-
-// harden keeps the code from looking into the agent, ending it, or leaving its memory behind.
-func harden() {
-	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
-	syscall.Umask(0o022)
-	// The kernel keeps signals without a handler from a box's first process; Go's runtime installs
-	// handlers that end it. Whatever is caught here has no effect, and children begin without it.
-	ignored := make(chan os.Signal, 1)
-	const last, urgent, glibc, usable = 64, int(syscall.SIGURG), 32, 35
-	for n := 1; n <= last; n++ {
-		if n != urgent && n != int(syscall.SIGCHLD) && (n < glibc || n >= usable) {
-			signal.Notify(ignored, syscall.Signal(n))
-		}
-	}
-	go func() {
-		for range ignored { //nolint:revive // taken so that the next can come
-		}
-	}()
 }
 
 // expire ends the box at its time, as a last resort for one whose host is gone. It looks at the clock

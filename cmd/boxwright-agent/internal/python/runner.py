@@ -89,6 +89,7 @@ def prepare(descriptors):
     os.environ.update(request["env"])
     time.tzset()
     open_streams()
+    signal.signal(34, signal.SIG_DFL)  # the agent ignores it
     signal.signal(request["flush_signal"], flush)
     sys.dont_write_bytecode = True
     sys.argv = [request["file"]]
