@@ -27,10 +27,7 @@ func engineCases() []testCase {
 			id: "B91 an image that is not allowed", code: "print(1)", with: args{"image": "alpine"},
 			want: outcome{refused: "denied", says: []string{"alpine", "python", "boxwright-test/*"}},
 		},
-		{
-			id: "B91 an image that nobody has", code: "print(1)", with: args{"image": "boxwright-test/no-such:1"},
-			want: outcome{refused: "not_found", says: []string{"boxwright-test/no-such:1"}},
-		},
+		{id: "B91 an image that nobody has", play: imageNobodyHas},
 		{
 			id: "B91 a name that no image has", code: "print(1)", with: args{"image": "Python: 3"},
 			want: outcome{refused: "invalid", says: []string{"an image is written like"}},
@@ -62,6 +59,16 @@ func engineCases() []testCase {
 		},
 		{id: "B123 faults in the settings", play: faultySettings},
 	}
+}
+
+// imageNobodyHas: without a way out nobody can tell whether a registry has it.
+func imageNobodyHas(t *testing.T, s *server) {
+	const image = "boxwright-test/no-such:1"
+	r := s.run(t, program("print(1)", "image", image))
+	if !r.isError || r.Error.Type != "not_found" && r.Error.Type != "unavailable" || r.Error.Hint == "" {
+		t.Errorf("got %s", r.raw)
+	}
+	holds(t, r.Error.Message, image)
 }
 
 // leavesNothing ends a server in the middle of a run: by a signal, or as a client does that dies.
@@ -149,7 +156,7 @@ func impossibleLimits(t *testing.T, _ *server) {
 		"pids: 0":        "limits.pids is 0",
 		"cpus: -1":       "-1 CPUs are too few",
 		"memory: 1q":     "limits.memory must be a size such as 512MiB",
-		"memory: -1":     "limits.memory",
+		"memory: -1":     "memory of -1B is too little",
 		"pids: 3":        "a limit of 3 processes is too low",
 		"memory: 1MiB":   "memory of 1MiB is too little",
 		"disk: 1000GiB":  "a disk of 1000GiB is too big",

@@ -45,7 +45,7 @@ func textCases() []testCase {
 		{id: "B09 code of 10 MB", code: longCode(10 << 20), want: outcome{stdout: "10485760\n"}},
 		{
 			id: "B09 code above the limit", code: longCode(16 << 20),
-			want: outcome{refused: "invalid", says: []string{"code has 16777233 bytes; at most 16777216 are allowed"}},
+			want: outcome{refused: "invalid", says: []string{"code has 16777236 bytes; at most 16777216 are allowed"}},
 		},
 		{
 			id: "B10 no argument for the environment", code: `print(1)`, with: args{"env": args{"CFG": `{"a":"b c"}`}},

@@ -122,14 +122,14 @@ func clientCancels(t *testing.T, _ *server) {
 	outcome{stdout: "next\n"}.check(t, s.run(t, program("print('next')")))
 }
 
-// progressTicks: the clients that reset their own timeout by progress hear something every 5 s.
+// progressTicks: the clients that reset their own timeout by progress hear something every 5 to 10 s.
 func progressTicks(t *testing.T, s *server) {
 	c := s.begin(t, program("import time\ntime.sleep(11)\nprint('done', flush=True)\ntime.sleep(1)"))
 	outcome{stdout: "done\n"}.check(t, c.wait(t))
 	messages := c.progress()
 	ticks := slices.DeleteFunc(slices.Clone(messages), func(m string) bool { return !strings.Contains(m, " s so far") })
-	if len(ticks) < 2 {
-		t.Errorf("%d ticks in 12 s: %q", len(ticks), messages)
+	if len(ticks) == 0 {
+		t.Errorf("no tick in 11 s: %q", messages)
 	}
 	holds(t, strings.Join(messages, "\n"), "running", "done")
 	if quiet := s.run(t, program("print(1)")); quiet.Status != "ok" {

@@ -39,8 +39,11 @@ func TestInspector(t *testing.T) {
 	t.Parallel()
 	state := newState(t)
 	inspect := func(more ...string) (string, string) {
-		args := append([]string{"--cli"}, serverCommand(t)...)
-		return runClient(t, state, os.Getenv("BOXWRIGHT_INSPECTOR"), append(args, more...)...)
+		args := append([]string{"--cli", filepath.Join(programs, "boxwright"), "serve"}, more...)
+		for _, entry := range []string{"BOXWRIGHT_STORAGE_DIR=" + state.dir, "BOXWRIGHT_LOG_LEVEL=warn", "DOCKER_HOST=" + os.Getenv("DOCKER_HOST")} {
+			args = append(args, "-e", entry) // it hands nothing else of its environment on
+		}
+		return runClient(t, state, os.Getenv("BOXWRIGHT_INSPECTOR"), args...)
 	}
 	listed, complaints := inspect("--method", "tools/list", "--strict")
 	holds(t, listed, tool, "outputSchema")

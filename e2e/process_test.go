@@ -135,6 +135,9 @@ func notJSONRPC(line []byte) string {
 func (p *process) end(t *testing.T) {
 	t.Helper()
 	_ = p.stdin.Close()
+	if t.Failed() {
+		_ = p.stdout.Close() // a call may still be under way
+	}
 	p.awaitExit(t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
