@@ -20,6 +20,8 @@ const (
 	engineTime = 2 * time.Minute
 	// settleTime is how long a cancelled call waits for its own clean-up.
 	settleTime = 2 * time.Second
+	// retryPause is between two tries of a clean-up.
+	retryPause = 100 * time.Millisecond
 )
 
 // Create implements execution.Backend.
@@ -189,7 +191,15 @@ func (e *engine) checkVolumes(ctx context.Context, mounts []core.Mount) error {
 func (e *engine) discard(ctx context.Context, container string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineTime)
 	defer cancel()
-	_ = e.remove(ctx, container)
+	const tries = 3
+	for try := range tries {
+		if try > 0 {
+			time.Sleep(retryPause)
+		}
+		if err := e.remove(ctx, container); err == nil {
+			return
+		}
+	}
 }
 
 // checkSpec refuses what would not hold, and returns the warnings of a spec that may be weaker.

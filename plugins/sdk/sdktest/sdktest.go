@@ -1,0 +1,73 @@
+// Package sdktest launches a plugin executable for a test, so that the suite of the execution
+// port can check it as the server would reach it. It launches once and does not restart: that is
+// the plugin host's business.
+package sdktest
+
+import (
+	"context"
+	"os/exec"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+
+	"github.com/boxwright/boxwright/plugins/sdk"
+)
+
+// Options say how to launch. The zero value runs the executable without arguments and
+// environment.
+type Options struct {
+	Args   []string
+	Env    []string     // the plugin's whole environment, besides what the handshake needs
+	Config sdk.Config   // sent by Configure
+	Logger hclog.Logger // nil discards
+}
+
+// Spawn launches the executable at path, configures it, and returns its backend. The process
+// ends with the test.
+func Spawn(t testing.TB, path string, o Options) *sdk.Client {
+	t.Helper()
+	backend, stop, err := Launch(t.Context(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return backend
+}
+
+// Launch is Spawn for programs that are not tests. stop ends the process and waits for it.
+func Launch(ctx context.Context, path string, o Options) (backend *sdk.Client, stop func(), err error) {
+	if o.Logger == nil {
+		o.Logger = hclog.NewNullLogger()
+	}
+	cmd := exec.Command(path, o.Args...)
+	cmd.Env = append([]string{}, o.Env...)
+	process := plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig:  sdk.Handshake(),
+		VersionedPlugins: sdk.Plugins(nil),
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		Cmd:              cmd,
+		AutoMTLS:         true,
+		SkipHostEnv:      true,
+		Logger:           o.Logger,
+	})
+	backend, err = connect(ctx, process, o.Config)
+	if err != nil {
+		process.Kill()
+		return nil, nil, err
+	}
+	return backend, process.Kill, nil
+}
+
+func connect(ctx context.Context, process *plugin.Client, cfg sdk.Config) (*sdk.Client, error) {
+	rpc, err := process.Client()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := rpc.Dispense(sdk.PluginName)
+	if err != nil {
+		return nil, err
+	}
+	backend := raw.(*sdk.Client) //nolint:forcetypeassert // the SDK's own plugin set made it
+	return backend, backend.Configure(ctx, cfg)
+}
