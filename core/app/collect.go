@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -59,7 +58,7 @@ func (c *collector) file(ctx context.Context, file core.FileInfo) {
 		c.warn("file %q could not be kept: %s", file.Path, core.MessageOf(err))
 		return
 	}
-	if strings.HasPrefix(kept.MIMEType, "image/") {
+	if strings.HasPrefix(kept.MIMEType, "image/") && kept.MIMEType != "image/svg+xml" {
 		kept.Preview = c.preview(ctx, file.Path)
 	}
 	c.record.Files = append(c.record.Files, kept)
@@ -74,9 +73,7 @@ func (c *collector) preview(ctx context.Context, path string) *core.Preview {
 	}
 	preview, err := c.guest.Preview(ctx, path, limit)
 	if err != nil {
-		if !errors.Is(err, core.ErrUnsupported) {
-			c.warn("image %q is not shown: %s", path, core.MessageOf(err))
-		}
+		c.warn("image %q is not shown: %s", path, core.MessageOf(err))
 		return nil
 	}
 	c.imageRoom -= int64(len(preview.Data))
