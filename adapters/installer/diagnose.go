@@ -28,7 +28,7 @@ func diagnoses() []diagnosis {
 			"the package index's certificate is not trusted", "the operator sets dependencies.ca_bundle to the certificate authority's file",
 		},
 		{
-			`\b(?:401|403|407)\b.{0,40}(?:unauthorized|forbidden|client error|proxy auth)|(?:unauthorized|forbidden|proxy authentication required|invalid credentials)`,
+			`\b(?:401|403|407)\b.{0,40}(?:unauthorized|forbidden|error|proxy auth)|proxy authentication required|lack of valid authentication`,
 			"the package index or proxy refused the credentials", "the operator checks the credentials in dependencies.index_url and the proxy's",
 		},
 		{
@@ -44,12 +44,12 @@ func diagnoses() []diagnosis {
 			"a package of this name does not exist in the index", "check the spelling: the name on the index may differ from the name that is imported",
 		},
 		{
-			`no matching distribution found|\(from versions: none\)`,
-			"a package or version does not exist in the index, or offers no ready-made wheel for this image", "check the spelling and the version: the name on the index may differ from the name that is imported",
+			`there (?:is|are) no versions? of|could not find a version that satisfies .*\(from versions: [^n)]`,
+			"a version that was asked for does not exist", "ask for another version, or for none",
 		},
 		{
-			`there (?:is|are) no versions? of|could not find a version that satisfies`,
-			"a version that was asked for does not exist", "ask for another version, or for none",
+			`no matching distribution found|\(from versions: none\)`,
+			"a package or version does not exist in the index, offers no ready-made wheel for this image, or the index did not answer", "check the spelling and the version: the name on the index may differ from the name that is imported",
 		},
 		{
 			`resolutionimpossible|conflicting dependencies|requirements are unsatisfiable|because you require`,
@@ -95,7 +95,7 @@ func given(ctx context.Context, what string) error {
 
 // relevant is the end of what the package manager said, without its small talk.
 func relevant(text string) string {
-	chatter := regexp.MustCompile(`(?i)^\s*(?:WARNING: Retrying|Looking in indexes|\[notice\]|Collecting |Downloading |Using cached |Using Python |Resolved |Prepared |warning: Failed to hardlink)`)
+	chatter := regexp.MustCompile(`(?i)^\s*(?:WARNING: Retrying|Looking in indexes|\[notice\]|Collecting |Downloading |Using cached |Using (?:CPython|Python) |Resolved |Prepared |warning: Failed to hardlink)`)
 	var kept strings.Builder
 	for line := range strings.Lines(text) {
 		if !chatter.MatchString(line) {

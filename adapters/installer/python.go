@@ -62,6 +62,7 @@ const (
 
 	probeTimeout   = 20 * time.Second
 	fetchUVTimeout = time.Minute
+	compileTimeout = time.Minute
 )
 
 // New returns an installer.
@@ -117,10 +118,19 @@ func (p *Python) Install(ctx context.Context, guest execution.Guest, requirement
 	if err := p.judge(ctx, names, exit, text); err != nil {
 		return "", err
 	}
+	j.compile(ctx)
 	if err := j.python(ctx, "import shutil, sys; shutil.rmtree(sys.argv[1], ignore_errors=True)", scratchDir); err != nil {
 		return "", err
 	}
 	return lastLines(text, 20, 4<<10), nil
+}
+
+// compile makes imports faster and is not needed for more: files that cannot be compiled are common.
+func (j *job) compile(ctx context.Context) {
+	j.progress(core.Progress{Phase: core.PhaseDependencies, Message: "compiling bytecode"})
+	if text, exit, err := j.run(ctx, compileCommand(), compileTimeout); err != nil || exit.TimedOut {
+		j.log.Info("not all of an environment could be compiled; its imports are slower", "output", lastLines(text, 3, 500), "error", err)
+	}
 }
 
 func (j *job) writeFiles(ctx context.Context, requirements []core.Requirement) error {
@@ -218,14 +228,21 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)`
 func (j *job) python(ctx context.Context, code string, args ...string) error {
 	argv := append([]string{"python3", "-I", "-c", code}, args...)
 	text, exit, err := j.run(ctx, argv, probeTimeout)
+	if err == nil && exit.Code == noProgram {
+		return core.Errorf(core.ErrUnsupported, "the image has no Python interpreter, so no packages can be installed for it").
+			WithHint("use an image that has python3, such as python:3.11-slim")
+	}
 	if err == nil && core.StatusOf(exit) != core.StatusOK {
 		err = core.Errorf(core.ErrDependency, "the installer's folder cannot be used: %s", lastLines(text, 3, 500))
 	}
 	return err
 }
 
+// noProgram is the exit status of a program that the image lacks.
+const noProgram = 127
+
 // run runs a command and returns what it said, scrubbed. A program that the image lacks is an
-// exit with status 127.
+// exit with status noProgram.
 func (j *job) run(ctx context.Context, argv []string, timeout time.Duration) (string, core.Exit, error) {
 	j.runs++
 	lines := &lineWriter{scrub: j.scrub, tell: throttle(j.progress)}
@@ -237,8 +254,8 @@ func (j *job) run(ctx context.Context, argv []string, timeout time.Duration) (st
 		Output:  core.OutputLimits{Head: 8 << 10, Tail: 56 << 10},
 		Stream:  true,
 	}, lines.take)
-	if errors.Is(err, core.ErrUnsupported) {
-		return "", core.Exit{Code: 127}, nil
+	if errors.Is(err, core.ErrUnsupported) || errors.Is(err, core.ErrNotFound) {
+		return "", core.Exit{Code: noProgram}, nil
 	}
 	if err != nil {
 		return "", core.Exit{}, err

@@ -1,0 +1,314 @@
+package installer
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/tools/txtar"
+
+	"context"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/dependency"
+)
+
+var _ dependency.Installer = (*Python)(nil)
+
+var update = flag.Bool("update", false, "rewrite the expected errors in testdata")
+
+const token = "hunter2/+secret"
+
+func requirements(t *testing.T, texts ...string) []core.Requirement {
+	t.Helper()
+	list, err := core.ParseRequirements(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func install(t *testing.T, p *Python, g *fakeGuest) (string, error) {
+	t.Helper()
+	return p.Install(t.Context(), g, requirements(t, "six", `tomli; python_version < "3.11"`), nil)
+}
+
+func TestToolIsChosen(t *testing.T) {
+	failed := core.Exit{Code: 1}
+	tests := []struct {
+		name    string
+		options Options
+		guest   *fakeGuest
+		want    string // a part of the command that installs
+	}{
+		{"uv of the image", Options{}, &fakeGuest{}, "uv pip install"},
+		{"uv of the cache", Options{}, &fakeGuest{has: missing("uv")}, cachedUV + " pip install"},
+		{"uv fetched", Options{}, &fakeGuest{has: missing("uv", "nothing"), exits: map[string]core.Exit{}}, cachedUV + " pip install"},
+		{"pip", Options{}, &fakeGuest{has: missing("uv", cachedUV)}, "-m pip install --target " + core.GuestEnvironment},
+		{"broken uv", Options{}, &fakeGuest{exits: map[string]core.Exit{"uv --version": failed, cachedUV + " --version": failed}}, "-m pip install --target " + core.GuestEnvironment},
+		{"source builds have no cache", Options{AllowSourceBuilds: true}, &fakeGuest{has: missing("uv")}, "-m pip install --target " + core.GuestEnvironment},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := install(t, New(tt.options), tt.guest); err != nil {
+				t.Fatal(err)
+			}
+			spec, ok := tt.guest.command("-r " + requirementsFile)
+			if line := strings.Join(spec.Argv, " "); !ok || !strings.Contains(line, tt.want) {
+				t.Errorf("installed with %q, want %q", line, tt.want)
+			}
+			if built := !slices.Contains(spec.Argv, ":all:") && !slices.Contains(spec.Argv, "--only-binary=:all:"); built != tt.options.AllowSourceBuilds {
+				t.Errorf("%q: source builds are %v", spec.Argv, built)
+			}
+			if got := tt.guest.files[requirementsFile]; got != "six\ntomli ; python_version < \"3.11\"\n" {
+				t.Errorf("the requirements are %q", got)
+			}
+		})
+	}
+}
+
+func TestUVIsFetchedOnce(t *testing.T) {
+	p := New(Options{})
+	for range 2 {
+		g := &fakeGuest{has: missing("uv", cachedUV)}
+		if _, err := install(t, p, g); err != nil {
+			t.Fatal(err)
+		}
+		_, tried := g.command("--no-deps")
+		if want := !p.withoutUV.Load(); tried == want {
+			t.Errorf("uv was fetched: %v", tried)
+		}
+		p.withoutUV.Store(true)
+	}
+}
+
+func TestNothingToInstallWith(t *testing.T) {
+	for _, g := range []*fakeGuest{
+		{has: missing("uv", cachedUV), exits: map[string]core.Exit{"pip --version": {Code: 1}}},
+		{has: missing("uv", cachedUV), exits: map[string]core.Exit{"pip --version": {Code: 127}}},
+	} {
+		_, err := install(t, New(Options{}), g)
+		if !errors.Is(err, core.ErrDependency) || !strings.Contains(err.Error(), "neither uv nor pip") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if _, err := install(t, New(Options{}), &fakeGuest{has: missing("uv", "python3", cachedUV)}); !errors.Is(err, core.ErrDependency) {
+		t.Errorf("without Python: got %v", err)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	bundle := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(bundle, []byte("PEM"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := &fakeGuest{}
+	p := New(Options{
+		IndexURL:       "https://user:pass@index.example/simple",
+		ExtraIndexURLs: []string{"https://a.example", "http://b.example:8080/x"},
+		CABundle:       bundle,
+		HTTPProxy:      "http://proxy.example:1",
+		HTTPSProxy:     "http://proxy.example:2",
+		NoProxy:        ".example",
+		Timeout:        time.Hour,
+	})
+	if _, err := install(t, p, g); err != nil {
+		t.Fatal(err)
+	}
+	spec, _ := g.command("-r " + requirementsFile)
+	for name, want := range map[string]string{
+		"UV_DEFAULT_INDEX": "https://user:pass@index.example/simple", "PIP_INDEX_URL": "https://user:pass@index.example/simple",
+		"UV_INDEX": "https://a.example http://b.example:8080/x", "PIP_EXTRA_INDEX_URL": "https://a.example http://b.example:8080/x",
+		"PIP_TRUSTED_HOST": "b.example:8080", "PIP_CERT": "/work/ca-bundle.pem", "SSL_CERT_FILE": "/work/ca-bundle.pem",
+		"REQUESTS_CA_BUNDLE": "/work/ca-bundle.pem", "HTTP_PROXY": "http://proxy.example:1", "https_proxy": "http://proxy.example:2",
+		"NO_PROXY": ".example", "UV_CACHE_DIR": core.GuestCache + "/uv", "UV_LINK_MODE": "copy",
+	} {
+		if spec.Env[name] != want {
+			t.Errorf("%s is %q, want %q", name, spec.Env[name], want)
+		}
+	}
+	if g.files[caFile] != "PEM" || spec.Timeout != time.Hour {
+		t.Errorf("certificates %q, timeout %v", g.files[caFile], spec.Timeout)
+	}
+	for _, spec := range g.runs {
+		if strings.Contains(strings.Join(spec.Argv, " "), "pass") {
+			t.Errorf("credentials in a command line: %q", spec.Argv)
+		}
+	}
+	bare := New(Options{AllowSourceBuilds: true}).environment()
+	for _, name := range []string{"UV_DEFAULT_INDEX", "PIP_INDEX_URL", "PIP_CERT", "SSL_CERT_FILE", "HTTP_PROXY", "UV_CACHE_DIR", "PIP_TRUSTED_HOST"} {
+		if value, set := bare[name]; set {
+			t.Errorf("%s is set to %q though nobody set it", name, value)
+		}
+	}
+}
+
+func TestMissingBundle(t *testing.T) {
+	_, err := install(t, New(Options{CABundle: filepath.Join(t.TempDir(), "none")}), &fakeGuest{})
+	if !errors.Is(err, core.ErrDependency) || !strings.Contains(core.HintOf(err), "dependencies.ca_bundle") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Whatever a package manager prints, credentials come out nowhere.
+func TestCredentialsAreScrubbed(t *testing.T) {
+	var log bytes.Buffer
+	escaped := "hunter2%2F%2Bsecret"
+	options := Options{
+		IndexURL:       "https://user:" + escaped + "@index.example/simple",
+		ExtraIndexURLs: []string{"https://ghp_TOKEN99@extra.example/simple"},
+		HTTPSProxy:     "http://pu:proxy-pw@proxy.example:1",
+		Logger:         slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	said := "Looking in https://user:" + escaped + "@index.example/simple\n" +
+		"decoded " + token + ", token ghp_TOKEN99, proxy-pw\n" +
+		"https://other:unknown-secret@elsewhere.example/x\n" +
+		"\x1b[31mred\x1b[0m \x1b]8;;https://user:" + escaped + "@index.example\x07link\n\u0007bell\r\n" + strings.Repeat("long ", 2000) + "\n"
+	for _, code := range []int{0, 1} {
+		g := &fakeGuest{has: missing("uv", cachedUV), prints: map[string]string{"-r ": said, "--no-deps": said, "compileall": said}, exits: map[string]core.Exit{"-r ": {Code: code}, "--no-deps": {Code: 1}}}
+		var told strings.Builder
+		report, err := New(options).Install(t.Context(), g, requirements(t, "six"), func(p core.Progress) { fmt.Fprintln(&told, p.Message) })
+		if (err != nil) != (code != 0) {
+			t.Fatalf("exit %d: %v", code, err)
+		}
+		all := map[string]string{"report": report, "error": fmt.Sprint(err), "progress": told.String(), "log": log.String(), "options": fmt.Sprintf("%v %+v %#v", options, &options, options)}
+		for where, text := range all {
+			for _, secret := range []string{"hunter2", "secret@", "ghp_TOKEN99", "proxy-pw", "unknown-secret", "\x1b", "\a"} {
+				if strings.Contains(text, secret) {
+					t.Errorf("exit %d: the %s shows %q: %s", code, where, secret, text)
+				}
+			}
+		}
+		if code == 1 && len(err.Error()) > 2<<10 {
+			t.Errorf("the error has %d bytes", len(err.Error()))
+		}
+	}
+}
+
+func FuzzScrub(f *testing.F) {
+	f.Add("https://user:hunter2hunter2@index.example/x", 3)
+	f.Add("\x1b]8;;hunter2hunter2", 0)
+	s := newScrubber([]string{"https://user:hunter2hunter2@index.example"})
+	f.Fuzz(func(t *testing.T, text string, at int) {
+		at = max(0, min(at, len(text)))
+		got := s.clean(text[:at] + "hunter2hunter2" + text[at:])
+		if strings.Contains(got, "hunter2hunter2") || strings.ContainsAny(got, "\x00\x1b\r\a") {
+			t.Errorf("%q shows too much: %q", text, got)
+		}
+	})
+}
+
+func TestEndings(t *testing.T) {
+	tests := []struct {
+		name string
+		exit core.Exit
+		kind core.Kind
+		want string
+	}{
+		{"timeout", core.Exit{Code: 137, Signal: "SIGKILL", TimedOut: true}, core.ErrDependency, "took longer than 5m0s"},
+		{"memory", core.Exit{Code: 137, Signal: "SIGKILL", OOMKilled: true}, core.ErrDependency, "more memory"},
+		{"cancelled", core.Exit{Code: 137, Signal: "SIGKILL", Cancelled: true}, core.ErrCancelled, "given up"},
+		{"unknown", core.Exit{Code: 3}, core.ErrDependency, "exit status 3"},
+	}
+	for _, tt := range tests {
+		_, err := install(t, New(Options{}), &fakeGuest{exits: map[string]core.Exit{"-r ": tt.exit}})
+		if !errors.Is(err, tt.kind) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v", tt.name, err)
+		}
+	}
+	lost := core.Errorf(core.ErrUnavailable, "the box is gone")
+	if _, err := install(t, New(Options{}), &fakeGuest{dead: lost}); !errors.Is(err, core.ErrUnavailable) {
+		t.Errorf("a lost box: got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := New(Options{}).Install(ctx, &fakeGuest{}, requirements(t, "six"), nil); !errors.Is(err, core.ErrCancelled) {
+		t.Errorf("a cancelled context: got %v", err)
+	}
+}
+
+func TestReportIsTheEnd(t *testing.T) {
+	var said strings.Builder
+	for n := range 50 {
+		fmt.Fprintf(&said, "line %d\n", n)
+	}
+	report, err := install(t, New(Options{}), &fakeGuest{prints: map[string]string{"-r ": said.String()}})
+	if lines := strings.Split(report, "\n"); err != nil || len(lines) != 20 || lines[19] != "line 49" {
+		t.Errorf("got %q, %v", report, err)
+	}
+}
+
+func TestFingerprint(t *testing.T) {
+	base := Options{IndexURL: "https://user:one@index.example/simple", ExtraIndexURLs: []string{"https://a.example"}}
+	print := func(change func(*Options)) string {
+		o := base
+		change(&o)
+		return New(o).Fingerprint()
+	}
+	same := print(func(*Options) {})
+	if got := print(func(o *Options) {
+		o.IndexURL = "https://other:two@index.example/simple"
+		o.Timeout = time.Hour
+		o.NoProxy = "x"
+	}); got != same {
+		t.Error("credentials and timeouts change it")
+	}
+	seen := map[string]string{same: "base"}
+	for name, change := range map[string]func(*Options){
+		"index": func(o *Options) { o.IndexURL = "https://other.example/simple" },
+		"none":  func(o *Options) { o.IndexURL = "" },
+		"extra": func(o *Options) { o.ExtraIndexURLs = []string{"https://b.example"} },
+		"swap": func(o *Options) {
+			o.IndexURL, o.ExtraIndexURLs = "https://a.example", []string{"https://index.example/simple"}
+		},
+		"source": func(o *Options) { o.AllowSourceBuilds = true },
+	} {
+		got := print(change)
+		if other, twice := seen[got]; twice {
+			t.Errorf("%s and %s have one fingerprint", name, other)
+		}
+		seen[got] = name
+	}
+	if strings.Contains(strings.Join(slices.Collect(maps.Keys(seen)), " "), "one") {
+		t.Error("a credential is in it")
+	}
+}
+
+// TestDiagnoses reads what pip and uv really said, and compares what a person is told.
+func TestDiagnoses(t *testing.T) {
+	cases, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(cases) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	for _, file := range cases {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil || len(archive.Files) != 2 {
+				t.Fatalf("%d files, %v", len(archive.Files), err)
+			}
+			p := New(Options{})
+			failure := p.judge(t.Context(), []string{"six"}, core.Exit{Code: 1}, p.scrub.clean(string(archive.Files[0].Data)))
+			if !errors.Is(failure, core.ErrDependency) {
+				t.Fatalf("got %v", failure)
+			}
+			got := core.MessageOf(failure) + "\nhint: " + core.HintOf(failure) + "\n"
+			if *update {
+				archive.Files[1].Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if want := string(archive.Files[1].Data); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
