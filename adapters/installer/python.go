@@ -99,6 +99,7 @@ func (p *Python) Install(ctx context.Context, guest execution.Guest, requirement
 	if err := j.writeFiles(ctx, requirements); err != nil {
 		return "", err
 	}
+	// This comes first: without Python there is nothing to install for, whatever else the image has.
 	if err := j.python(ctx, "import os, sys; os.makedirs(sys.argv[1], exist_ok=True)", scratchDir); err != nil {
 		return "", err
 	}
@@ -111,7 +112,7 @@ func (p *Python) Install(ctx context.Context, guest execution.Guest, requirement
 		names[i] = r.Name
 	}
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "installing " + shorten(strings.Join(names, ", "), 200)})
-	text, exit, err := j.run(ctx, command, p.options.Timeout)
+	text, exit, err := j.run(ctx, command, p.options.Timeout, throttle(j.progress))
 	if err != nil {
 		return "", err
 	}
@@ -128,7 +129,7 @@ func (p *Python) Install(ctx context.Context, guest execution.Guest, requirement
 // compile makes imports faster and is not needed for more: files that cannot be compiled are common.
 func (j *job) compile(ctx context.Context) {
 	j.progress(core.Progress{Phase: core.PhaseDependencies, Message: "compiling bytecode"})
-	if text, exit, err := j.run(ctx, compileCommand(), compileTimeout); err != nil || exit.TimedOut {
+	if text, exit, err := j.run(ctx, compileCommand(), compileTimeout, nil); err != nil || exit.TimedOut {
 		j.log.Info("not all of an environment could be compiled; its imports are slower", "output", lastLines(text, 3, 500), "error", err)
 	}
 }
@@ -176,8 +177,8 @@ func (j *job) command(ctx context.Context) ([]string, error) {
 		}
 	}
 	if !j.works(ctx, "python3", "-I", "-m", "pip", "--version") {
-		if err := ctx.Err(); err != nil {
-			return nil, core.Errorf(core.ErrCancelled, "the installation was given up: %w", err)
+		if ctx.Err() != nil {
+			return nil, given(ctx, "the installation")
 		}
 		return nil, core.Errorf(core.ErrDependency, "the image has neither uv nor pip, so nothing can be installed").
 			WithHint("use an image with Python and pip, or one that has the packages already")
@@ -189,7 +190,7 @@ func (j *job) command(ctx context.Context) ([]string, error) {
 }
 
 func (j *job) works(ctx context.Context, argv ...string) bool {
-	_, exit, err := j.run(ctx, argv, probeTimeout)
+	_, exit, err := j.run(ctx, argv, probeTimeout, nil)
 	return err == nil && core.StatusOf(exit) == core.StatusOK
 }
 
@@ -202,7 +203,7 @@ func (j *job) fetchUV(ctx context.Context) bool {
 		"python3", "-I", "-m", "pip", "install", "--target", staging, "--only-binary=:all:",
 		"--no-input", "--disable-pip-version-check", "--no-warn-script-location", "--no-deps", "--no-compile", "uv",
 	}
-	text, exit, err := j.run(ctx, argv, fetchUVTimeout)
+	text, exit, err := j.run(ctx, argv, fetchUVTimeout, nil)
 	fetched := err == nil && core.StatusOf(exit) == core.StatusOK
 	const move = `import os, shutil, sys
 if sys.argv[3] == "yes":
@@ -227,15 +228,19 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)`
 
 func (j *job) python(ctx context.Context, code string, args ...string) error {
 	argv := append([]string{"python3", "-I", "-c", code}, args...)
-	text, exit, err := j.run(ctx, argv, probeTimeout)
-	if err == nil && exit.Code == noProgram {
+	text, exit, err := j.run(ctx, argv, probeTimeout, nil)
+	switch {
+	case err != nil:
+		return err
+	case exit.Cancelled:
+		return given(ctx, "the installation")
+	case exit.Code == noProgram:
 		return core.Errorf(core.ErrUnsupported, "the image has no Python interpreter, so no packages can be installed for it").
 			WithHint("use an image that has python3, such as python:3.11-slim")
+	case core.StatusOf(exit) != core.StatusOK:
+		return core.Errorf(core.ErrDependency, "the folder for packages cannot be used: %s", lastLines(text, 3, 500))
 	}
-	if err == nil && core.StatusOf(exit) != core.StatusOK {
-		err = core.Errorf(core.ErrDependency, "the installer's folder cannot be used: %s", lastLines(text, 3, 500))
-	}
-	return err
+	return nil
 }
 
 // noProgram is the exit status of a program that the image lacks.
@@ -243,17 +248,21 @@ const noProgram = 127
 
 // run runs a command and returns what it said, scrubbed. A program that the image lacks is an
 // exit with status noProgram.
-func (j *job) run(ctx context.Context, argv []string, timeout time.Duration) (string, core.Exit, error) {
+// tell gets its lines while it runs, and may be nil.
+func (j *job) run(ctx context.Context, argv []string, timeout time.Duration, tell func(line string)) (string, core.Exit, error) {
 	j.runs++
-	lines := &lineWriter{scrub: j.scrub, tell: throttle(j.progress)}
+	var sink func(core.Stream, []byte)
+	if tell != nil {
+		sink = (&lineWriter{scrub: j.scrub, tell: tell}).take
+	}
 	exit, err := j.guest.Run(ctx, core.RunSpec{
 		ID:      fmt.Sprintf("install-%d", j.runs),
 		Argv:    argv,
 		Env:     j.env,
 		Timeout: timeout,
 		Output:  core.OutputLimits{Head: 8 << 10, Tail: 56 << 10},
-		Stream:  true,
-	}, lines.take)
+		Stream:  tell != nil,
+	}, sink)
 	if errors.Is(err, core.ErrUnsupported) || errors.Is(err, core.ErrNotFound) {
 		return "", core.Exit{Code: noProgram}, nil
 	}

@@ -1,0 +1,107 @@
+package installer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// dockerGuest reaches a plain container through the docker command: enough of a Guest for the
+// installer, so that what it tells package managers is tried on real ones.
+type dockerGuest struct {
+	execution.Guest
+	container string
+}
+
+func (g dockerGuest) WriteFile(_ context.Context, path string, r io.Reader) error {
+	cmd := exec.Command("docker", "exec", "-i", g.container, "python3", "-c", "import sys; open(sys.argv[1], 'wb').write(sys.stdin.buffer.read())", core.GuestWork+"/"+path)
+	cmd.Stdin = r
+	return cmd.Run()
+}
+
+func (g dockerGuest) Run(ctx context.Context, spec core.RunSpec, sink func(core.Stream, []byte)) (core.Exit, error) {
+	args := []string{"exec", "-w", core.GuestWork}
+	for name, value := range spec.Env {
+		args = append(args, "-e", name+"="+value)
+	}
+	out, err := exec.CommandContext(ctx, "docker", append(append(args, g.container), spec.Argv...)...).CombinedOutput()
+	if sink != nil {
+		sink(core.Stdout, out)
+	}
+	exit := core.Exit{Stdout: core.Output{Head: out, Total: int64(len(out))}}
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		exit.Code, err = failed.ExitCode(), nil
+	}
+	if exit.Code == 126 || exit.Code == 127 {
+		return core.Exit{}, core.Errorf(core.ErrUnsupported, "the image has no %s", spec.Argv[0])
+	}
+	return exit, err
+}
+
+// container starts one with the folders of an installer box, or skips the test.
+func container(t *testing.T) dockerGuest {
+	t.Helper()
+	const image = "python:3.11-slim"
+	if testing.Short() {
+		t.Skip("needs an engine and a package index")
+	}
+	if err := exec.Command("docker", "image", "inspect", image).Run(); err != nil {
+		if slices.Contains(strings.Split(os.Getenv("BOXWRIGHT_REQUIRE"), ","), "docker") {
+			t.Fatalf("Docker with %s is required: %v", image, err)
+		}
+		t.Skip("Docker with " + image + " is not here")
+	}
+	id, err := exec.Command("docker", "run", "-d", "--rm", "--label", "boxwright.test=installer", image, "sleep", "600").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := dockerGuest{container: strings.TrimSpace(string(id))}
+	t.Cleanup(func() { _ = exec.Command("docker", "rm", "-f", g.container).Run() })
+	folders := []string{"exec", g.container, "mkdir", "-p", core.GuestWork, core.GuestEnvironment, core.GuestCache}
+	if err := exec.Command("docker", folders...).Run(); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// TestRealPackageManagers installs with the pip of the image and with the uv that it fetches.
+func TestRealPackageManagers(t *testing.T) {
+	ca := os.Getenv("SSL_CERT_FILE")
+	for _, tool := range []string{"uv", "pip"} {
+		t.Run(tool, func(t *testing.T) {
+			g := container(t)
+			p := New(Options{CABundle: ca})
+			p.withoutUV.Store(tool == "pip")
+			report, err := p.Install(t.Context(), g, requirements(t, "six", `tomli; python_version < "3.11"`), func(p core.Progress) { t.Log(p.Message) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(report, "six") || strings.Contains(report, "tomli==") || strings.Contains(report, "installed tomli") {
+				t.Errorf("the report is %q", report)
+			}
+			out, err := exec.Command("docker", "exec", "-e", "PYTHONPATH="+core.GuestEnvironment, g.container, "python3", "-c", "import sys; sys.dont_write_bytecode = True; import six; print(six.__cached__)").CombinedOutput()
+			if err != nil || !strings.HasPrefix(string(out), core.GuestEnvironment) {
+				t.Errorf("import: %s, %v", out, err)
+			}
+			if err := exec.Command("docker", "exec", g.container, "test", "-e", strings.TrimSpace(string(out))).Run(); err != nil {
+				t.Errorf("the bytecode %s is not there", out)
+			}
+			if err := exec.Command("docker", "exec", g.container, "test", "-e", scratchDir).Run(); err == nil {
+				t.Error("the temporary folder is still there")
+			}
+			_, err = p.Install(t.Context(), g, requirements(t, "no-such-pkg-zz9"), nil)
+			if !errors.Is(err, core.ErrDependency) || !strings.Contains(err.Error(), "no-such-pkg-zz9") || !strings.Contains(err.Error(), "does not exist in the index") {
+				t.Errorf("an unknown package: %v", err)
+			}
+		})
+	}
+}
