@@ -40,8 +40,9 @@ func TestInspector(t *testing.T) {
 	state := newState(t)
 	inspect := func(more ...string) (string, string) {
 		args := append([]string{"--cli", filepath.Join(programs, "boxwright"), "serve"}, more...)
-		for _, entry := range []string{"BOXWRIGHT_STORAGE_DIR=" + state.dir, "BOXWRIGHT_LOG_LEVEL=warn", "DOCKER_HOST=" + os.Getenv("DOCKER_HOST")} {
-			args = append(args, "-e", entry) // it hands nothing else of its environment on
+		args = append(args, "-e", "BOXWRIGHT_STORAGE_DIR="+state.dir, "-e", "BOXWRIGHT_LOG_LEVEL=warn")
+		if host := os.Getenv("DOCKER_HOST"); host != "" {
+			args = append(args, "-e", "DOCKER_HOST="+host) // it hands nothing of its own environment on
 		}
 		return runClient(t, state, os.Getenv("BOXWRIGHT_INSPECTOR"), args...)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func docker(t *testing.T, args ...string) []string {
 type state struct{ dir string }
 
 // newState makes a state folder. When the test is over, no box of it may be left; what is meant to
-// outlive a server (volumes) is removed.
+// outlive a server (volumes) is removed, but for the agent's volume, which is for all of its version.
 func newState(t *testing.T) *state {
 	t.Helper()
 	s := &state{dir: t.TempDir()}
@@ -76,7 +77,8 @@ func (s *state) boxes(t *testing.T) []string {
 
 func (s *state) volumes(t *testing.T) []string {
 	t.Helper()
-	return docker(t, "volume", "ls", "-q", "--filter", s.label())
+	all := docker(t, "volume", "ls", "-q", "--filter", s.label())
+	return slices.DeleteFunc(all, func(name string) bool { return strings.HasPrefix(name, "boxwright-agent-") })
 }
 
 // awaitNoBoxes waits until all removals in the background are done.

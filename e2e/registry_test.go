@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 func TestImagePolicies(t *testing.T) {
 	require(t, "docker")
 	t.Parallel()
-	ref, asked := publish(t)
+	ref, asked, gate := publish(t)
 	settings := func(pull string) setup {
 		return setup{config: "images: {allow: [python, \"" + strings.TrimSuffix(ref, "box:1") + "*\"], pull: " + pull + "}\n"}
 	}
@@ -32,12 +33,14 @@ func TestImagePolicies(t *testing.T) {
 	}
 
 	missing := serve(t, settings("missing"))
+	gate.Lock()
 	c := missing.begin(t, run)
+	c.awaitProgress(t, "fetching "+ref)
+	gate.Unlock()
 	inBox.check(t, c.wait(t))
 	if asked() == 0 {
 		t.Fatal("the image was not fetched")
 	}
-	holds(t, strings.Join(c.progress(), "\n"), ref)
 	before := asked()
 	inBox.check(t, missing.run(t, run))
 	inBox.check(t, never.run(t, run))
@@ -60,13 +63,16 @@ func TestImagePolicies(t *testing.T) {
 }
 
 // publish puts an image into a registry on loopback and removes it from the engine. asked counts
-// the registry's requests since then.
-func publish(t *testing.T) (ref string, asked func() int64) {
+// the registry's requests since then; while gate is held, it answers none.
+func publish(t *testing.T) (ref string, asked func() int64, gate *sync.Mutex) {
 	t.Helper()
 	var count atomic.Int64
+	gate = &sync.Mutex{}
 	store := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		count.Add(1)
+		gate.Lock()
+		defer gate.Unlock()
 		store.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
@@ -76,5 +82,5 @@ func publish(t *testing.T) (ref string, asked func() int64) {
 	docker(t, "push", "-q", ref)
 	docker(t, "rmi", ref)
 	count.Store(0)
-	return ref, count.Load
+	return ref, count.Load, gate
 }
