@@ -3,6 +3,7 @@ package pluginhost
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk"
@@ -72,7 +73,24 @@ func call[T any](ctx context.Context, p *Plugin, while string, f func(*sdk.Clien
 		return none, err
 	}
 	result, err := f(running.backend)
+	if sdk.IsLost(err) {
+		running.awaitEnd(ctx)
+	}
 	return result, p.explain(while, err)
+}
+
+// noticeTime is how long the end of a process may come after that of its connection.
+const noticeTime = time.Second
+
+// awaitEnd waits until the process that does not answer is seen to have ended, so that its
+// caller's next call waits for the next process.
+func (p *process) awaitEnd(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, noticeTime)
+	defer cancel()
+	select {
+	case <-p.done():
+	case <-ctx.Done():
+	}
 }
 
 func do(ctx context.Context, p *Plugin, while string, f func(*sdk.Client) error) error {

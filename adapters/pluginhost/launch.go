@@ -27,8 +27,17 @@ type process struct {
 
 func (p *process) pid() int              { return p.runner.pid() }
 func (p *process) done() <-chan struct{} { return p.runner.gone }
-func (p *process) exit() string          { return p.runner.exit() }
-func (p *process) kill()                 { p.runner.kill() }
+func (p *process) lives() bool {
+	select {
+	case <-p.done():
+		return false
+	default:
+		return true
+	}
+}
+
+func (p *process) exit() string { return p.runner.exit() }
+func (p *process) kill()        { p.runner.kill() }
 
 // close asks the process to leave, kills it if it does not, and frees what belongs to it.
 func (p *process) close() { p.client.Kill() }

@@ -176,7 +176,7 @@ func (p *Plugin) acquire(ctx context.Context) (*process, error) {
 	for {
 		now := p.snapshot()
 		switch {
-		case now.process != nil:
+		case now.process != nil && now.process.lives():
 			return now.process, nil
 		case now.err != nil && (kicked || time.Now().Before(now.retry)):
 			return nil, now.err

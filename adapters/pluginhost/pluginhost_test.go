@@ -1,0 +1,375 @@
+package pluginhost_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-plugin"
+
+	"github.com/boxwright/boxwright/adapters/pluginhost"
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk"
+	"github.com/boxwright/boxwright/ports/execution"
+	"github.com/boxwright/boxwright/ports/execution/executiontest"
+)
+
+// roleKey names the part that the test binary plays as a plugin. It is one of the variables
+// that the tests pass on.
+const roleKey = "BOXWRIGHT_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(sdk.CookieKey) != "" {
+		play(os.Getenv(roleKey))
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func play(role string) {
+	stderr := os.Stderr
+	switch role {
+	case "rubbish":
+		fmt.Println("hello, I am no plugin") //nolint:forbidigo // this is the fault
+		time.Sleep(time.Minute)
+	case "silent":
+		time.Sleep(time.Minute)
+	case "crash":
+		fmt.Fprintln(stderr, "cannot find my own feet")
+		os.Exit(7)
+	case "newer":
+		plugin.Serve(&plugin.ServeConfig{
+			HandshakeConfig:  sdk.Handshake(),
+			VersionedPlugins: map[int]plugin.PluginSet{99: sdk.Plugins(open)[sdk.ProtocolVersion]},
+			GRPCServer:       plugin.DefaultGRPCServer,
+		})
+	case "flood":
+		sdk.Serve(func(ctx context.Context, cfg sdk.Config) (execution.Backend, error) {
+			go func() {
+				for {
+					fmt.Fprintln(stderr, strings.Repeat("noise ", 100_000))
+					fmt.Println("more noise") //nolint:forbidigo // this is the fault
+				}
+			}()
+			return open(ctx, cfg)
+		})
+	default:
+		sdk.Serve(open)
+	}
+}
+
+// open makes a fake with some faults, and tells about its process by the name of its engine.
+func open(_ context.Context, cfg sdk.Config) (execution.Backend, error) {
+	var settings struct {
+		Known string `json:"known"`
+	}
+	if err := sdk.DecodeSettings(cfg.Settings, &settings); err != nil {
+		return nil, err
+	}
+	return faulty{executiontest.NewFake()}, nil
+}
+
+// faulty is a fake that hangs, and that shows its environment.
+type faulty struct{ execution.Backend }
+
+func (f faulty) Info(ctx context.Context) (core.Info, error) {
+	info, err := f.Backend.Info(ctx)
+	info.Warnings = os.Environ()
+	return info, err
+}
+
+func (f faulty) Destroy(ctx context.Context, box string) error {
+	if box == "hang" {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return f.Backend.Destroy(ctx, box)
+}
+
+// config runs the test binary as a plugin with a role.
+func config(t *testing.T, role string) pluginhost.Config {
+	t.Helper()
+	t.Setenv(roleKey, role)
+	return pluginhost.Config{Name: "fake", Path: os.Args[0], EnvAllow: []string{roleKey}, Logger: slog.New(slog.DiscardHandler)}
+}
+
+func start(t *testing.T, cfg pluginhost.Config) *pluginhost.Plugin {
+	t.Helper()
+	p := pluginhost.Open(cfg)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+		defer cancel()
+		if err := p.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func TestConformance(t *testing.T) {
+	executiontest.Run(t, func(t *testing.T) executiontest.Env {
+		return executiontest.RemoteFakeEnv(start(t, config(t, "")))
+	})
+}
+
+func TestEnvironmentIsTheAllowList(t *testing.T) {
+	t.Setenv("SECRET_TOKEN", "hunter2")
+	t.Setenv("DOCKER_HOST", "unix:///x")
+	cfg := config(t, "")
+	cfg.EnvAllow = append(cfg.EnvAllow, "DOCKER_HOST", "NOT_SET")
+	info, err := start(t, cfg).Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, pair := range info.Warnings {
+		name, _, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, "PLUGIN_") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if want := []string{sdk.CookieKey, roleKey, "DOCKER_HOST"}; !slices.Equal(names, want) {
+		t.Errorf("the plugin sees %q, want %q", names, want)
+	}
+}
+
+func TestDefaultEnvironmentHasNoSecrets(t *testing.T) {
+	for _, name := range []string{"docker", "podman", "gvisor", "kubernetes", "third-party"} {
+		for _, variable := range pluginhost.DefaultEnv(name) {
+			if strings.Contains(variable, "TOKEN") || strings.Contains(variable, "KEY") || strings.Contains(variable, "SECRET") {
+				t.Errorf("%s gets %s", name, variable)
+			}
+		}
+	}
+}
+
+// TestStartFailures: each way not to start has its own sentence.
+func TestStartFailures(t *testing.T) {
+	notExecutable := filepath.Join(t.TempDir(), "boxwright-backend-fake")
+	os.WriteFile(notExecutable, []byte("#!/bin/sh\n"), 0o644)
+	for name, c := range map[string]struct {
+		role   string
+		change func(*pluginhost.Config)
+		kind   core.Kind
+		text   string
+	}{
+		"missing":        {"", func(c *pluginhost.Config) { c.Path = ""; c.Dirs = []string{"/nowhere"} }, core.ErrUnavailable, "/nowhere/boxwright-backend-fake (not there)"},
+		"not executable": {"", func(c *pluginhost.Config) { c.Path = notExecutable }, core.ErrUnavailable, "not executable"},
+		"bad name":       {"", func(c *pluginhost.Config) { c.Name = "../x" }, core.ErrInvalid, "not a name"},
+		"checksum":       {"", func(c *pluginhost.Config) { c.SHA256 = strings.Repeat("0", 64) }, core.ErrInvalid, "is not the file whose checksum"},
+		"bad checksum":   {"", func(c *pluginhost.Config) { c.SHA256 = "abc" }, core.ErrInvalid, "64 hexadecimal"},
+		"rubbish":        {"rubbish", nil, core.ErrUnavailable, "is not a backend plugin"},
+		"crash":          {"crash", nil, core.ErrUnavailable, "stopped before it was ready (exit status 7); it said: cannot find my own feet"},
+		"newer":          {"newer", nil, core.ErrUnavailable, "speaks another version of the protocol"},
+		"hang":           {"silent", func(c *pluginhost.Config) { c.StartTimeout = 300 * time.Millisecond }, core.ErrUnavailable, "did not answer within 300ms"},
+		"settings":       {"", func(c *pluginhost.Config) { c.Settings = []byte(`{"unknown":1}`) }, core.ErrInvalid, `no key "unknown"`},
+		"no program":     {"", func(c *pluginhost.Config) { c.Path = textFile(t) }, core.ErrUnavailable, "did not start"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config(t, c.role)
+			if c.change != nil {
+				c.change(&cfg)
+			}
+			_, err := start(t, cfg).Info(t.Context())
+			if core.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("got %s: %v", core.KindOf(err), err)
+			}
+		})
+	}
+}
+
+func textFile(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "text")
+	os.WriteFile(path, []byte("not a program"), 0o755)
+	return path
+}
+
+func TestRightChecksumStarts(t *testing.T) {
+	cfg := config(t, "")
+	file, err := os.Open(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	sum := sha256.New()
+	io.Copy(sum, file)
+	cfg.SHA256 = hex.EncodeToString(sum.Sum(nil))
+	if _, err := start(t, cfg).Info(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMendedPluginStarts puts the executable in place after the first failure.
+func TestMendedPluginStarts(t *testing.T) {
+	cfg := config(t, "")
+	cfg.Path = filepath.Join(t.TempDir(), "boxwright-backend-fake")
+	p := start(t, cfg)
+	if _, err := p.Info(t.Context()); core.KindOf(err) != core.ErrUnavailable {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(os.Args[0], cfg.Path); err != nil {
+		t.Fatal(err)
+	}
+	becomes(t, func() error { _, err := p.Info(t.Context()); return err })
+}
+
+// becomes waits until f succeeds.
+func becomes(t *testing.T, f func() error) {
+	t.Helper()
+	var err error
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if err = f(); err == nil {
+			return
+		}
+	}
+	t.Fatal(err)
+}
+
+func TestKilledPluginIsStartedAgain(t *testing.T) {
+	p := start(t, config(t, ""))
+	for round := range 3 {
+		if _, err := p.Info(t.Context()); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		box, err := p.Create(t.Context(), spec())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, err := p.Dial(t.Context(), box.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hanging := make(chan error, 1)
+		go func() { hanging <- p.Destroy(t.Context(), "hang") }()
+		time.Sleep(50 * time.Millisecond) // it should be on its way; if not, the test is only weaker
+		syscall.Kill(p.PID(), syscall.SIGKILL)
+		err = <-hanging
+		if core.KindOf(err) != core.ErrUnavailable || core.HintOf(err) == "" || !strings.Contains(err.Error(), "stopped while removing a box") {
+			t.Errorf("round %d: the call under way: %v", round, err)
+		}
+		if _, err := io.ReadAll(stream); core.KindOf(err) != core.ErrUnavailable {
+			t.Errorf("round %d: the stream: %v", round, err)
+		}
+		stream.Close()
+	}
+	becomes(t, func() error { _, err := p.Info(t.Context()); return err })
+}
+
+func spec() core.BoxSpec {
+	return core.BoxSpec{Image: executiontest.FakeImage, Limits: core.DefaultLimits(), Labels: core.Labels{Instance: "test"}}
+}
+
+func TestCallsRespectTheirCtxWhileItStarts(t *testing.T) {
+	p := start(t, config(t, "silent"))
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := p.Info(ctx); core.KindOf(err) != core.ErrTimeout {
+		t.Errorf("got %v", err)
+	}
+	cancelled, cancel2 := context.WithCancel(t.Context())
+	cancel2()
+	if _, err := p.Info(cancelled); core.KindOf(err) != core.ErrCancelled {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCloseWhileItStarts(t *testing.T) {
+	p := start(t, config(t, "silent"))
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := p.Info(t.Context()); core.KindOf(err) != core.ErrUnavailable {
+		t.Errorf("a call after Close: %v", err)
+	}
+}
+
+func TestCloseEndsTheProcess(t *testing.T) {
+	p := start(t, config(t, ""))
+	if _, err := p.Info(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	pid := p.PID()
+	if err := p.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("process %d is still there: %v", pid, err)
+	}
+	if err := p.Close(t.Context()); err != nil {
+		t.Errorf("closing again: %v", err)
+	}
+}
+
+// TestPluginHasItsOwnGroup: a terminal's Ctrl-C must not reach it.
+func TestPluginHasItsOwnGroup(t *testing.T) {
+	p := start(t, config(t, ""))
+	if _, err := p.Info(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	group, err := syscall.Getpgid(p.PID())
+	if err != nil || group != p.PID() {
+		t.Errorf("its group is %d, %v", group, err)
+	}
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		syscall.Kill(p.PID(), s)
+	}
+	if _, err := p.Info(t.Context()); err != nil {
+		t.Errorf("it did not survive what a service manager sends: %v", err)
+	}
+}
+
+// counter is a log that counts.
+type counter struct {
+	slog.Handler
+	mu    sync.Mutex
+	lines int
+	bytes int
+}
+
+func (c *counter) Enabled(context.Context, slog.Level) bool { return true }
+func (c *counter) WithAttrs([]slog.Attr) slog.Handler       { return c }
+func (c *counter) WithGroup(string) slog.Handler            { return c }
+
+func (c *counter) Handle(_ context.Context, r slog.Record) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines++
+	c.bytes += len(r.Message)
+	return nil
+}
+
+func TestFloodedLogIsBounded(t *testing.T) {
+	log := &counter{}
+	cfg := config(t, "flood")
+	cfg.Logger = slog.New(log)
+	p := start(t, cfg)
+	begin := time.Now()
+	for range 20 {
+		if _, err := p.Info(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	seconds := int(time.Since(begin).Seconds()) + 3
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	if most := seconds * 3 * 220; log.lines > most || log.bytes > most*5000 {
+		t.Errorf("%d lines with %d bytes reached the log in %d s", log.lines, log.bytes, seconds)
+	}
+	if log.lines < 10 {
+		t.Error("nothing reached the log")
+	}
+}
