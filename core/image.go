@@ -63,6 +63,11 @@ func parseImage(ref string) (r imageRef, why string) {
 	if hasTag && !regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`).MatchString(tag) {
 		return r, "has a tag that cannot be read"
 	}
+	return checkName(name, tag, digest)
+}
+
+// checkName checks the part that names a repository.
+func checkName(name, tag, digest string) (r imageRef, why string) {
 	host, components := cutHost(name)
 	if host != "" && !regexp.MustCompile(`^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]{1,5})?$`).MatchString(host) {
 		return r, "has a registry that cannot be read"
@@ -137,7 +142,7 @@ func (p ImagePolicy) Allow(ref string) error {
 	}
 	r, _ := parseImage(normal)
 	for _, text := range p {
-		if pattern, why := parseImagePattern(text); why == "" && pattern.matches(r) {
+		if pattern, why := parseImagePattern(text); why == "" && r.matches(pattern) {
 			return nil
 		}
 	}
@@ -153,14 +158,10 @@ func parseImagePattern(pattern string) (imageRef, string) {
 	if pattern == "*" {
 		return imageRef{repository: "*"}, ""
 	}
-	name, tail := pattern, ""
-	if i := strings.LastIndexByte(pattern, '/'); i >= 0 {
-		name, tail = pattern[:i], pattern[i:]
-		if strings.Contains(name, "*") {
-			return imageRef{}, "has a * before its last component"
-		}
-	} else {
-		name, tail = "", pattern
+	slash := strings.LastIndexByte(pattern, '/') + 1
+	name, tail := pattern[:slash], pattern[slash:]
+	if strings.Contains(name, "*") {
+		return imageRef{}, "has a * before its last component"
 	}
 	if _, digest, _ := strings.Cut(tail, "@"); strings.Contains(digest, "*") {
 		return imageRef{}, "has a * in its digest"
@@ -177,7 +178,7 @@ func parseImagePattern(pattern string) (imageRef, string) {
 // matches reports whether the reference is one of the pattern's. A digest overrules a tag when
 // an engine fetches, so a pattern that names a tag never allows a reference with a digest
 // of which it says nothing.
-func (pattern imageRef) matches(r imageRef) bool {
+func (r imageRef) matches(pattern imageRef) bool {
 	if pattern.repository == "*" && pattern.tag == "" && pattern.digest == "" {
 		return true
 	}

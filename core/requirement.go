@@ -107,7 +107,8 @@ func (g requirementGrammar) parseTail(r Requirement, rest string, refuse func(st
 	case hasMarker && !g.isMarker(marker):
 		return refuse("has a marker that cannot be read")
 	}
-	r.Spec, r.Marker = strings.Join(strings.Fields(spec), ""), marker
+	// A comma at the end is common, but not every installer reads it.
+	r.Spec, r.Marker = strings.TrimSuffix(strings.Join(strings.Fields(spec), ""), ","), marker
 	return r, nil
 }
 

@@ -56,7 +56,7 @@ func fileLayer(keys schema, env environment, source Source) layer {
 
 // readBounded reads a file of at most limit bytes.
 func readBounded(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
+	f, err := os.Open(filepath.Clean(name))
 	if err != nil {
 		return nil, err
 	}

@@ -42,8 +42,7 @@ func newSchema() schema { return schemaOf(reflect.TypeFor[Config](), "") }
 
 func schemaOf(t reflect.Type, prefix string) schema {
 	var keys schema
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		tag := field.Tag.Get("koanf")
 		switch {
 		case tag == "-":
@@ -140,6 +139,7 @@ func (k key) fromText(text string) any {
 		if value, err := strconv.ParseFloat(text, 64); err == nil {
 			return value
 		}
+	default:
 	}
 	return text
 }
@@ -167,35 +167,37 @@ func (k key) check(value any) string {
 }
 
 func (k key) fits(value any) bool {
-	switch k.form {
-	case formText, formPath, formSecret:
-		text, ok := value.(string)
-		return ok && (k.allowed == nil || slices.Contains(k.allowed, text))
-	case formWhole:
-		return isWhole(value)
-	case formNumber:
-		_, ok := value.(float64)
-		return ok || isWhole(value)
-	case formFlag:
-		_, ok := value.(bool)
-		return ok
-	case formSize:
-		text, ok := value.(string)
-		return isWhole(value) || ok && new(Size).UnmarshalText([]byte(text)) == nil
-	case formTime:
-		text, ok := value.(string)
-		return ok && new(Duration).UnmarshalText([]byte(text)) == nil
-	case formList:
-		list, ok := value.([]any)
-		return ok && !slices.ContainsFunc(list, func(item any) bool {
+	switch value := value.(type) {
+	case string:
+		return k.fitsText(value)
+	case int, int64:
+		return k.form == formWhole || k.form == formNumber || k.form == formSize
+	case float64:
+		return k.form == formNumber
+	case bool:
+		return k.form == formFlag
+	case []any:
+		return k.form == formList && !slices.ContainsFunc(value, func(item any) bool {
 			_, isText := item.(string)
 			return !isText
 		})
-	case formTable:
-		_, ok := value.(map[string]any)
-		return ok
+	case map[string]any:
+		return k.form == formTable
 	}
 	return false
+}
+
+func (k key) fitsText(text string) bool {
+	switch k.form {
+	case formText, formPath, formSecret:
+		return k.allowed == nil || slices.Contains(k.allowed, text)
+	case formSize:
+		return new(Size).UnmarshalText([]byte(text)) == nil
+	case formTime:
+		return new(Duration).UnmarshalText([]byte(text)) == nil
+	default:
+		return false
+	}
 }
 
 // wants says what the key's values are, for a sentence.
@@ -223,14 +225,6 @@ func (k key) wants() string {
 	default:
 		return "a text"
 	}
-}
-
-func isWhole(value any) bool {
-	switch value.(type) {
-	case int, int64:
-		return true
-	}
-	return false
 }
 
 func anyQuoted(value any) bool {

@@ -21,21 +21,11 @@ type Size int64
 func (s *Size) UnmarshalText(text []byte) error {
 	lower := strings.ToLower(strings.TrimSpace(string(text)))
 	digits := strings.TrimRight(lower, "kmgtib ")
-	unit := strings.TrimSpace(lower[len(digits):])
-	shift := -1
-	switch unit {
-	case "", "b":
-		shift = 0
-	case "k", "kb", "kib":
-		shift = 10
-	case "m", "mb", "mib":
-		shift = 20
-	case "g", "gb", "gib":
-		shift = 30
-	case "t", "tb", "tib":
-		shift = 40
-	}
-	if shift < 0 || strings.Trim(digits, "0123456789.") != "" {
+	shift, known := map[string]int{
+		"": 0, "b": 0, "k": 10, "kb": 10, "kib": 10, "m": 20, "mb": 20, "mib": 20,
+		"g": 30, "gb": 30, "gib": 30, "t": 40, "tb": 40, "tib": 40,
+	}[strings.TrimSpace(lower[len(digits):])]
+	if !known || strings.Trim(digits, "0123456789.") != "" {
 		return errors.New("not a size")
 	}
 	if n, err := strconv.ParseInt(digits, 10, 64); err == nil && n <= math.MaxInt64>>shift {

@@ -89,12 +89,12 @@ func (p *Python) trustedHosts() string {
 
 // Fingerprint implements dependency.Installer.
 func (p *Python) Fingerprint() string {
-	h := sha256.New()
-	fmt.Fprintf(h, "python 1\nsource %v\n", p.options.AllowSourceBuilds)
-	for _, index := range append([]string{p.options.IndexURL}, p.options.ExtraIndexURLs...) {
-		fmt.Fprintln(h, withoutCredentials(index))
+	parts := []string{"python 1", fmt.Sprintf("source %v", p.options.AllowSourceBuilds), withoutCredentials(p.options.IndexURL)}
+	for _, index := range p.options.ExtraIndexURLs {
+		parts = append(parts, withoutCredentials(index))
 	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
+	return hex.EncodeToString(sum[:16])
 }
 
 // withoutCredentials is the index's address alone. What cannot be read as a URL gives nothing:

@@ -77,7 +77,12 @@ func (p *Python) judge(ctx context.Context, names []string, exit core.Exit, text
 	case core.StatusOOMKilled:
 		return core.Errorf(core.ErrDependency, "%s needed more memory than there is\n%s", what, relevant(text)).
 			WithHint("ask for fewer packages")
+	default:
+		return diagnose(what, exit, text)
 	}
+}
+
+func diagnose(what string, exit core.Exit, text string) error {
 	for _, d := range diagnoses() {
 		if regexp.MustCompile("(?i)" + d.pattern).MatchString(text) {
 			return core.Errorf(core.ErrDependency, "%s failed: %s\n%s", what, d.message, relevant(text)).WithHint("%s", d.hint)

@@ -37,8 +37,7 @@ func (g dockerGuest) Run(ctx context.Context, spec core.RunSpec, sink func(core.
 		sink(core.Stdout, out)
 	}
 	exit := core.Exit{Stdout: core.Output{Head: out, Total: int64(len(out))}}
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		exit.Code, err = failed.ExitCode(), nil
 	}
 	if exit.Code == 126 || exit.Code == 127 {
@@ -73,6 +72,22 @@ func container(t *testing.T) dockerGuest {
 	return g
 }
 
+// checkInstalled imports what was installed, and looks for its bytecode.
+func (g dockerGuest) checkInstalled(t *testing.T) {
+	t.Helper()
+	const program = "import sys; sys.dont_write_bytecode = True; import six; print(six.__cached__)"
+	out, err := exec.Command("docker", "exec", "-e", "PYTHONPATH="+core.GuestEnvironment, g.container, "python3", "-c", program).CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), core.GuestEnvironment) {
+		t.Errorf("import: %s, %v", out, err)
+	}
+	if err := exec.Command("docker", "exec", g.container, "test", "-e", strings.TrimSpace(string(out))).Run(); err != nil {
+		t.Errorf("the bytecode %s is not there", out)
+	}
+	if err := exec.Command("docker", "exec", g.container, "test", "-e", scratchDir).Run(); err == nil {
+		t.Error("the temporary folder is still there")
+	}
+}
+
 // TestRealPackageManagers installs with the pip of the image and with the uv that it fetches.
 func TestRealPackageManagers(t *testing.T) {
 	ca := os.Getenv("SSL_CERT_FILE")
@@ -88,16 +103,7 @@ func TestRealPackageManagers(t *testing.T) {
 			if !strings.Contains(report, "six") || strings.Contains(report, "tomli==") || strings.Contains(report, "installed tomli") {
 				t.Errorf("the report is %q", report)
 			}
-			out, err := exec.Command("docker", "exec", "-e", "PYTHONPATH="+core.GuestEnvironment, g.container, "python3", "-c", "import sys; sys.dont_write_bytecode = True; import six; print(six.__cached__)").CombinedOutput()
-			if err != nil || !strings.HasPrefix(string(out), core.GuestEnvironment) {
-				t.Errorf("import: %s, %v", out, err)
-			}
-			if err := exec.Command("docker", "exec", g.container, "test", "-e", strings.TrimSpace(string(out))).Run(); err != nil {
-				t.Errorf("the bytecode %s is not there", out)
-			}
-			if err := exec.Command("docker", "exec", g.container, "test", "-e", scratchDir).Run(); err == nil {
-				t.Error("the temporary folder is still there")
-			}
+			g.checkInstalled(t)
 			_, err = p.Install(t.Context(), g, requirements(t, "no-such-pkg-zz9"), nil)
 			if !errors.Is(err, core.ErrDependency) || !strings.Contains(err.Error(), "no-such-pkg-zz9") || !strings.Contains(err.Error(), "does not exist in the index") {
 				t.Errorf("an unknown package: %v", err)

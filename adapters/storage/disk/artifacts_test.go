@@ -115,28 +115,8 @@ func TestEditedAndDeletedByHand(t *testing.T) {
 // A link that somebody planted must never be followed, for reading, writing or removing.
 func TestPlantedLinks(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
-	secret := filepath.Join(outside, "secret")
-	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	s := open(t, dir)
-	put(t, s, "victim", "a", "victim's")
-	a := put(t, s, "run", "a", "x")
-	files := filepath.Dir(a.Location)
-	if err := os.Remove(a.Location); err != nil {
-		t.Fatal(err)
-	}
-	for link, target := range map[string]string{
-		filepath.Join(files, "a"):       secret,
-		filepath.Join(files, "out"):     outside,
-		filepath.Join(files, "sibling"): "../../victim/files",
-		filepath.Join(dir, "linked"):    outside,
-		filepath.Join(dir, "twin"):      "victim",
-	} {
-		if err := os.Symlink(target, link); err != nil {
-			t.Fatal(err)
-		}
-	}
+	plantLinks(t, s, dir, outside)
 	for _, at := range [][2]string{{"run", "a"}, {"run", "out/secret"}, {"run", "sibling/a"}, {"twin", "a"}} {
 		if f, _, err := s.Open(t.Context(), at[0], at[1]); err == nil {
 			f.Close()
@@ -165,6 +145,32 @@ func TestPlantedLinks(t *testing.T) {
 		t.Errorf("the other run lost its file: %v", err)
 	} else {
 		f.Close()
+	}
+}
+
+// plantLinks puts links in place of a run's file, of folders in it, and of runs.
+func plantLinks(t *testing.T, s *disk.Artifacts, dir, outside string) {
+	t.Helper()
+	secret := filepath.Join(outside, "secret")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "victim", "a", "victim's")
+	a := put(t, s, "run", "a", "x")
+	files := filepath.Dir(a.Location)
+	if err := os.Remove(a.Location); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{
+		filepath.Join(files, "a"):       secret,
+		filepath.Join(files, "out"):     outside,
+		filepath.Join(files, "sibling"): "../../victim/files",
+		filepath.Join(dir, "linked"):    outside,
+		filepath.Join(dir, "twin"):      "victim",
+	} {
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

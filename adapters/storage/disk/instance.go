@@ -119,7 +119,7 @@ func sameFile(root *os.Root, name string, f *os.File) bool {
 
 func flock(f *os.File, how int) error {
 	for {
-		err := unix.Flock(int(f.Fd()), how) //nolint:gosec // a file descriptor fits an int
+		err := unix.Flock(int(f.Fd()), how)
 		if !errors.Is(err, unix.EINTR) {
 			return err
 		}

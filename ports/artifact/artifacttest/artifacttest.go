@@ -72,7 +72,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Faults returns what the check finds wrong. Only a harness that fails fails t.
+// Faults returns what the check finds wrong. Of t it uses what a store needs to be made.
 func (c Check) Faults(t *testing.T, h Harness) []string {
 	t.Helper()
 	made := h.New
@@ -82,7 +82,7 @@ func (c Check) Faults(t *testing.T, h Harness) []string {
 	checking := &checking{ctx: t.Context(), store: made(t)}
 	func() {
 		defer func() {
-			if caught := recover(); caught != nil && caught != errStop {
+			if caught := recover(); caught != nil && caught != (stop{}) {
 				panic(caught)
 			}
 		}()
@@ -91,8 +91,8 @@ func (c Check) Faults(t *testing.T, h Harness) []string {
 	return checking.faults
 }
 
-// errStop ends a check that cannot go on.
-var errStop = errors.New("stop")
+// stop ends a check that cannot go on.
+type stop struct{}
 
 // checking is one check at work.
 type checking struct {
@@ -112,7 +112,7 @@ func (c *checking) faultf(format string, args ...any) {
 func (c *checking) must(what string, err error) {
 	if err != nil {
 		c.faultf("%s: %v", what, err)
-		panic(errStop)
+		panic(stop{})
 	}
 }
 

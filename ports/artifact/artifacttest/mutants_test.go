@@ -36,7 +36,7 @@ func (f *fake) is(broken string) bool { return f.broken == broken }
 
 func (f *fake) find(run, name string) *fakeFile {
 	for _, file := range f.files {
-		if file.Run == run && file.Artifact.Name == name {
+		if file.Run == run && file.Name == name {
 			return file
 		}
 	}
@@ -60,7 +60,7 @@ func (f *fake) Create(_ context.Context, run, name string) (artifact.Writer, err
 	}
 	file := &fakeFile{store: f, Artifact: core.Artifact{Run: run, Name: name}, done: f.is("commit")}
 	if f.is("twice") {
-		f.files = slices.DeleteFunc(f.files, func(old *fakeFile) bool { return old.Run == run && old.Artifact.Name == name })
+		f.files = slices.DeleteFunc(f.files, func(old *fakeFile) bool { return old.Run == run && old.Name == name })
 	}
 	f.files = append(f.files, file)
 	return file, nil
@@ -85,7 +85,7 @@ func (file *fakeFile) Commit(mimeType string) (core.Artifact, error) {
 		return core.Artifact{}, core.Errorf(core.ErrInternal, "ended")
 	}
 	if mimeType == "" || f.is("mime") {
-		mimeType = core.MIMETypeOf(file.Artifact.Name, file.content.Bytes())
+		mimeType = core.MIMETypeOf(file.Name, file.content.Bytes())
 	}
 	sum := sha256.Sum256(file.content.Bytes())
 	a := &file.Artifact
@@ -165,26 +165,36 @@ func (f *fake) Remove(_ context.Context, run string) error {
 	return nil
 }
 
-func (f *fake) Sweep(_ context.Context, before time.Time, maxBytes int64) (int, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.is("sweep open") {
-		f.drop(func(file *fakeFile) bool { return !file.done })
-	}
+// newest is each run's newest file.
+func (f *fake) newest() map[string]time.Time {
 	newest := map[string]time.Time{}
 	for _, file := range f.files {
 		if file.done && (file.Created.After(newest[file.Run]) != f.is("sweep by age") || newest[file.Run].IsZero()) {
 			newest[file.Run] = file.Created
 		}
 	}
+	return newest
+}
+
+func (f *fake) oldest(newest map[string]time.Time) (oldest string) {
+	for run := range newest {
+		if oldest == "" || newest[run].Before(newest[oldest]) != f.is("sweep by size") {
+			oldest = run
+		}
+	}
+	return oldest
+}
+
+func (f *fake) Sweep(_ context.Context, before time.Time, maxBytes int64) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.is("sweep open") {
+		f.drop(func(file *fakeFile) bool { return !file.done })
+	}
+	newest := f.newest()
 	removed := 0
 	for len(newest) > 0 {
-		oldest := ""
-		for run := range newest {
-			if oldest == "" || newest[run].Before(newest[oldest]) != f.is("sweep by size") {
-				oldest = run
-			}
-		}
+		oldest := f.oldest(newest)
 		if !newest[oldest].Before(before) && (maxBytes == 0 || f.used <= maxBytes) {
 			break
 		}

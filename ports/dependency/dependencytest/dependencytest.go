@@ -56,7 +56,7 @@ func (c Check) Faults(t *testing.T, index dependency.Index) []string {
 	checking := &checking{ctx: t.Context(), index: index}
 	func() {
 		defer func() {
-			if caught := recover(); caught != nil && caught != errStop {
+			if caught := recover(); caught != nil && caught != (stop{}) {
 				panic(caught)
 			}
 		}()
@@ -65,8 +65,8 @@ func (c Check) Faults(t *testing.T, index dependency.Index) []string {
 	return checking.faults
 }
 
-// errStop ends a check that cannot go on.
-var errStop = errors.New("stop")
+// stop ends a check that cannot go on.
+type stop struct{}
 
 // checking is one check at work.
 type checking struct {
@@ -86,7 +86,7 @@ func (c *checking) faultf(format string, args ...any) {
 func (c *checking) must(what string, err error) {
 	if err != nil {
 		c.faultf("%s: %v", what, err)
-		panic(errStop)
+		panic(stop{})
 	}
 }
 
