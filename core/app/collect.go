@@ -27,6 +27,7 @@ func (r *run) collect(ctx context.Context, guest execution.Guest, exit core.Exit
 	}
 	c.output(ctx, core.Stdout, exit.Stdout)
 	c.output(ctx, core.Stderr, exit.Stderr)
+	c.sum()
 }
 
 // leastPreview is the size below which a picture shows nothing.
@@ -39,10 +40,23 @@ type collector struct {
 	room  int64 // bytes that may still be kept
 	// imageRoom is what images may still take in the answer: clients drop answers that are too long.
 	imageRoom int64
+	warnings  int
 }
 
+// maxWarnings bounds the warnings about files: a program may leave a thousand faulty ones.
+const maxWarnings = 20
+
 func (c *collector) warn(format string, args ...any) {
-	c.record.Warnings = append(c.record.Warnings, fmt.Sprintf(format, args...))
+	if c.warnings++; c.warnings <= maxWarnings {
+		c.record.Warnings = append(c.record.Warnings, fmt.Sprintf(format, args...))
+	}
+}
+
+// sum tells of the warnings that were left out.
+func (c *collector) sum() {
+	if more := c.warnings - maxWarnings; more > 0 {
+		c.record.Warnings = append(c.record.Warnings, fmt.Sprintf("%d more warnings of this kind were left out", more))
+	}
 }
 
 func (c *collector) file(ctx context.Context, file core.FileInfo) {
