@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,6 +83,9 @@ func (r *rig) deliver() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	if err := readSources("../../cmd/boxwright-agent"); err != nil {
+		return err
+	}
 	agent := filepath.Join(dir, "boxwright-agent")
 	build := exec.Command("go", "build", "-o", agent, "github.com/boxwright/boxwright/cmd/boxwright-agent")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -98,6 +102,17 @@ func (r *rig) deliver() error {
 	defer docker("rm", "-f", helper)
 	_, err = docker("cp", agent, helper+":"+core.GuestAgent)
 	return err
+}
+
+// readSources tells "go test" on which files its cached result depends.
+func readSources(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		_, err = os.ReadFile(path)
+		return err
+	})
 }
 
 // newBox starts a box as strict as a backend's. Options are added to "docker create".

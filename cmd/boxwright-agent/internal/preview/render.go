@@ -13,6 +13,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"math"
 
 	"golang.org/x/image/draw"
 	_ "golang.org/x/image/webp" // a format that is read
@@ -61,17 +62,28 @@ func Render(source io.ReadSeeker, limit int64) (core.Preview, error) {
 // shrink tries ever smaller pictures. PNG keeps plots sharp, JPEG is for photographs.
 func shrink(picture image.Image, limit int64) (core.Preview, error) {
 	longer := max(picture.Bounds().Dx(), picture.Bounds().Dy())
-	for side := min(longer, firstSide); side >= min(smallest, longer); side = side * 7 / 10 {
+	for side := min(longer, firstSide); side >= min(smallest, longer); {
 		if side < longer {
 			picture = scale(picture, side)
 		}
+		best := int64(math.MaxInt64)
 		for _, encode := range []func(image.Image) (string, []byte){encodePNG, encodeJPEG} {
-			if kind, data := encode(picture); data != nil && int64(len(data)) <= limit {
+			kind, data := encode(picture)
+			if data != nil && int64(len(data)) <= limit {
 				return core.Preview{MIMEType: kind, Data: data, Shrunk: true}, nil
 			}
+			best = min(best, int64(len(data)))
 		}
+		side = smaller(side, best, limit)
 	}
 	return core.Preview{}, core.Errorf(core.ErrUnsupported, "the picture does not fit %d bytes at any size", limit)
+}
+
+// smaller guesses the side at which a picture fits, from the bytes that it takes at the present one.
+func smaller(side int, size, limit int64) int {
+	const caution, least = 0.95, 0.85
+	guess := caution * math.Sqrt(float64(limit)/float64(size))
+	return int(float64(side) * min(guess, least))
 }
 
 // scale goes in two steps when it has far to go: looking at every pixel of a large picture is slow.
@@ -87,7 +99,7 @@ func resize(method draw.Scaler, picture image.Image, side int) image.Image {
 	bounds := picture.Bounds()
 	longer := max(bounds.Dx(), bounds.Dy())
 	width, height := max(1, bounds.Dx()*side/longer), max(1, bounds.Dy()*side/longer)
-	small := image.NewNRGBA(image.Rect(0, 0, width, height))
+	small := image.NewRGBA(image.Rect(0, 0, width, height)) // the type for which scaling is fast
 	method.Scale(small, small.Bounds(), picture, bounds, draw.Src, nil)
 	return small
 }

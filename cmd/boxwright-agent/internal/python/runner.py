@@ -5,6 +5,7 @@ and a file with a line of JSON and the program's source. What runs here is in th
 that nobody has reviewed, so nothing here protects anything: that is the agent's and the engine's part.
 """
 
+import atexit
 import builtins
 import gc
 import importlib.machinery
@@ -297,6 +298,111 @@ class Figures:
                 pass
 
 
+class End:
+    """Ends the process as the interpreter does at the end of a script, but sooner.
+
+    The interpreter takes itself apart, and so copies nearly every page that this process shares with the
+    one that waits. What a program can notice of that is done here: threads are joined, exit functions
+    called, the program's own objects destroyed, buffers written. A program that has loaded libraries
+    which may want more gets the interpreter's own end.
+    """
+
+    def __init__(self):
+        self.before = set(sys.modules)
+
+    def leave(self, outcome, request):
+        """Returns if the interpreter shall end as it does by itself."""
+        own = [request["work"], request["dir"]]
+        loaded = [module for name, module in list(sys.modules.items()) if name not in self.before]
+        if not all(self.known(module, own) for module in loaded):
+            return
+        status = self.status(outcome)
+        self.attempt(threading._shutdown)
+        self.attempt(atexit._run_exitfuncs)
+        self.clear(sys.modules.get("__main__"))
+        for module in loaded:
+            if self.below(getattr(module, "__file__", None), own):
+                self.clear(module)
+        del loaded, outcome
+        sys.last_type = sys.last_value = sys.last_traceback = sys.last_exc = None
+        gc.collect()
+        if not self.flush_output():
+            status = status or 120
+        if LIBC:
+            LIBC.fflush(None)
+        if status == -signal.SIGINT:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGINT)
+        os._exit(status & 0xFF)
+
+    @staticmethod
+    def known(module, own):
+        path = getattr(module, "__file__", None)
+        if path is None:
+            return not hasattr(module, "__path__")  # built in
+        return End.below(path, LIBRARY + own)
+
+    @staticmethod
+    def below(path, folders):
+        return isinstance(path, str) and "-packages" not in path and path.startswith(tuple(f + "/" for f in folders))
+
+    @staticmethod
+    def status(outcome):
+        """Says what a SystemExit says, and returns the exit status."""
+        if outcome is None:
+            return 0
+        if isinstance(outcome, KeyboardInterrupt):
+            return -signal.SIGINT
+        if outcome.code is None:
+            return 0
+        if isinstance(outcome.code, int):
+            return outcome.code
+        try:
+            print(outcome.code, file=sys.stderr, flush=True)
+        except Exception:
+            pass
+        return 1
+
+    @staticmethod
+    def attempt(step):
+        try:
+            step()
+        except BaseException as error:
+            report(error, None)
+
+    @staticmethod
+    def flush_output():
+        good = True
+        for output in (sys.stdout, sys.stderr):
+            try:
+                if not output.closed:
+                    output.flush()
+            except Exception as error:
+                if output is sys.stdout:
+                    good = False
+                    print("Exception ignored in: %r\n%s: %s" % (output, type(error).__name__, error), file=sys.stderr)
+        return good
+
+    @staticmethod
+    def clear(module):
+        """Destroys a module's objects in the interpreter's order: names that begin with one _ first."""
+        names = getattr(module, "__dict__", {})
+        for private in (True, False):
+            for name in list(names):
+                if name != "__builtins__" and (name[:1] == "_" and name[1:2] != "_") == private:
+                    names[name] = None
+
+
+def libc():
+    """C libraries keep output back too."""
+    try:
+        import ctypes
+
+        return ctypes.CDLL(None)
+    except Exception:
+        return None
+
+
 def preload(names):
     for name in names:
         for module in [name] + ["matplotlib.pyplot"] * (name == "matplotlib"):
@@ -314,12 +420,14 @@ def main():
     control.send(b"ready " + sys.version.split()[0].encode())
     request, source = prepare(serve(control))
     control.detach()
+    end = End()
     figures = Figures(request["work"])
     outcome = run(request, source)
     try:
         figures.save()
     except BaseException as error:
         report(error, None)
+    end.leave(outcome, request)
     if isinstance(outcome, KeyboardInterrupt):
         sys.excepthook = lambda *args: None  # it has been shown
     if outcome is not None:
@@ -327,4 +435,5 @@ def main():
 
 
 LIBRARY, PACKAGES = split_path()
+LIBC = libc()
 main()

@@ -1,0 +1,107 @@
+package guest
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/boxwright/boxwright/core"
+	guestv1 "github.com/boxwright/boxwright/proto/boxwright/guest/v1"
+)
+
+func asked() core.OutputLimits { return core.OutputLimits{Head: 10, Tail: 5, Spill: 100} }
+
+func TestAHonestExitIsKept(t *testing.T) {
+	got := decodeExit(&guestv1.Exit{
+		Code: 137, Signal: "SIGKILL", TimedOut: true, Cancelled: true, OomKilled: true,
+		Stdout:   &guestv1.Output{Head: []byte("0123456789"), Tail: []byte("vwxyz"), Total: 36, Spilled: 36},
+		Stderr:   &guestv1.Output{Head: []byte("all of these"), Total: 12, Spilled: 12},
+		Files:    []*guestv1.FileInfo{{Path: []byte("a b/\xff.csv"), Size: 3}, {Path: []byte(`C:\x`)}},
+		Warnings: []string{"careful"}, DurationUs: 1500,
+	}, asked())
+	if got.Code != 137 || got.Signal != "SIGKILL" || !got.TimedOut || !got.Cancelled || !got.OOMKilled ||
+		string(got.Stdout.Head) != "0123456789" || string(got.Stdout.Tail) != "vwxyz" || got.Stdout.Cut() != 21 || got.Stdout.Spilled != 36 ||
+		string(got.Stderr.Head) != "all of these" || got.Stderr.Cut() != 0 ||
+		len(got.Files) != 2 || got.Files[0] != (core.FileInfo{Path: "a b/\xff.csv", Size: 3}) ||
+		len(got.Warnings) != 1 || got.Duration != 1500*time.Microsecond {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAHostileExitIsBounded(t *testing.T) {
+	e := &guestv1.Exit{
+		Code: -7, Signal: "SIG\x1b[31m", DurationUs: math.MaxInt64,
+		Stdout: &guestv1.Output{Head: make([]byte, 1000), Tail: make([]byte, 1000), Total: -5, Spilled: math.MaxInt64},
+		Stderr: &guestv1.Output{Total: math.MaxInt64, Spilled: -1},
+	}
+	for _, path := range []string{"", "/etc/passwd", "../x", "a/../b", "a//b", ".", "a\x00", "ok", "ok", strings.Repeat("x", 256), strings.Repeat("x/", 3000)} {
+		e.Files = append(e.Files, &guestv1.FileInfo{Path: []byte(path), Size: -1})
+	}
+	for range 100 {
+		e.Warnings = append(e.Warnings, strings.Repeat("ж\n", 1000))
+	}
+	got := decodeExit(e, asked())
+	if got.Code != unknownExitCode || got.Signal != "SIGNAL" || len(got.Files) != 1 || got.Files[0].Path != "ok" || got.Files[0].Size != 0 {
+		t.Errorf("%+v", got)
+	}
+	if last := got.Warnings[len(got.Warnings)-1]; !strings.HasPrefix(last, "10 files") {
+		t.Errorf("nothing is said of what was dropped: %s", last)
+	}
+	believable(t, got)
+}
+
+// believable fails if an exit says what none may say.
+func believable(t *testing.T, e core.Exit) {
+	t.Helper()
+	if e.Code < 0 || e.Code > 255 || len(e.Signal) > 16 || e.Duration < 0 || e.Duration > maxDuration {
+		t.Errorf("numbers: %+v", e)
+	}
+	for _, o := range []core.Output{e.Stdout, e.Stderr} {
+		limits := asked()
+		kept := int64(len(o.Head) + len(o.Tail))
+		if kept > limits.Head+limits.Tail || int64(len(o.Tail)) > limits.Tail || o.Cut() < 0 || o.Spilled < 0 || o.Spilled > limits.Spill || o.Spilled > o.Total {
+			t.Errorf("output: %+v", o)
+		}
+	}
+	if len(e.Files) > maxFiles {
+		t.Errorf("%d files", len(e.Files))
+	}
+	for _, f := range e.Files {
+		if !plain(f.Path) || f.Size < 0 || strings.HasPrefix(f.Path, "/") || f.Path == ".." || strings.HasPrefix(f.Path, "../") || strings.Contains(f.Path, "/../") {
+			t.Errorf("file: %+v", f)
+		}
+	}
+	if len(e.Warnings) > maxWarnings+1 {
+		t.Errorf("%d warnings", len(e.Warnings))
+	}
+	for _, w := range e.Warnings {
+		if len(w) > maxWarning || !utf8.ValidString(w) || strings.ContainsAny(w, "\x00\x1b\n\r") {
+			t.Errorf("warning: %q", w)
+		}
+	}
+}
+
+func FuzzExit(f *testing.F) {
+	for _, e := range []*guestv1.Exit{
+		{},
+		{Code: 1, Signal: "SIGKILL", Warnings: []string{"w\n"}, DurationUs: -1},
+		{Stdout: &guestv1.Output{Head: []byte("head is long enough"), Tail: []byte("tail too"), Total: 99, Spilled: 1}},
+		{Files: []*guestv1.FileInfo{{Path: []byte("../a"), Size: 1}, {Path: []byte("a/b"), Size: -1}}},
+	} {
+		data, err := proto.Marshal(e)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var e guestv1.Exit
+		if proto.Unmarshal(data, &e) == nil {
+			believable(t, decodeExit(&e, asked()))
+		}
+	})
+}
