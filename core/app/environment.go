@@ -82,7 +82,7 @@ func (i *install) fill(ctx context.Context, volume core.Volume, progress func(co
 	mounts := []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironment, Writable: true}}
 	if i.ports.Installer.UsesCache() {
 		cache, err := i.ports.Backend.EnsureVolume(ctx, core.Volume{
-			Name:   "boxwright-cache-" + i.ports.Instance,
+			Name:   cacheName(i.ports.Instance, i.image),
 			Labels: i.labels(core.PurposeCache),
 		})
 		if err != nil {
@@ -111,6 +111,13 @@ func (i *install) fill(ctx context.Context, volume core.Volume, progress func(co
 		return "", errors.Join(err, removeErr)
 	}
 	return report, err
+}
+
+// cacheName gives each image a download cache of its own: what the programs of one image wrote is
+// not what those of another, better trusted one run.
+func cacheName(instance string, image core.Image) string {
+	sum := sha256.Sum256([]byte(image.Digest))
+	return "boxwright-cache-" + instance + "-" + hex.EncodeToString(sum[:6])
 }
 
 func (i *install) explain(ctx context.Context, err error) error {
