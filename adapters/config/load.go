@@ -32,16 +32,16 @@ type Source struct {
 }
 
 // Find returns the file that Load should read: that of BOXWRIGHT_CONFIG, which is explicit, else
-// ./boxwright.yaml, else $XDG_CONFIG_HOME/boxwright/config.yaml, else "".
+// $XDG_CONFIG_HOME/boxwright/config.yaml, else "". A file of the working directory is never found by
+// itself: editors start servers in projects that somebody else wrote, and settings name executables.
 func Find(environ []string) (file string, explicit bool) {
 	env := newEnvironment(environ)
 	if file = env.get("BOXWRIGHT_CONFIG"); file != "" {
 		return file, true
 	}
-	for _, file = range []string{"boxwright.yaml", env.xdg("XDG_CONFIG_HOME", ".config", "boxwright", "config.yaml")} {
-		if info, err := os.Stat(file); file != "" && err == nil && info.Mode().IsRegular() {
-			return file, false
-		}
+	file = env.xdg("XDG_CONFIG_HOME", ".config", "boxwright", "config.yaml")
+	if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+		return file, false
 	}
 	return "", false
 }

@@ -75,7 +75,7 @@ func serveCommand() *cobra.Command {
 			return serve(c.Context(), settings)
 		},
 	}
-	c.Flags().StringVar(&flags.file, "config", "", "settings file; default ./boxwright.yaml, then the user's")
+	c.Flags().StringVar(&flags.file, "config", "", "settings file; default $XDG_CONFIG_HOME/boxwright/config.yaml")
 	for key, usage := range map[string]string{
 		"backend":   "the backend that makes boxes, such as docker",
 		"transport": "how clients talk to the server: stdio",
@@ -104,5 +104,12 @@ func (f serveFlags) load(c *cobra.Command) (config.Config, error) {
 			source.Flags[key] = *value
 		}
 	}
-	return config.Load(source)
+	settings, err := config.Load(source)
+	if _, statErr := os.Stat(localFile); statErr == nil && source.File == "" {
+		settings.Notes = append(settings.Notes, localFile+" in the working directory is not read by itself; name it with --config "+localFile)
+	}
+	return settings, err
 }
+
+// localFile is where people put settings of a project.
+const localFile = "boxwright.yaml"
