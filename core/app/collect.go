@@ -27,6 +27,9 @@ func (r *run) collect(ctx context.Context, guest execution.Guest, exit core.Exit
 	}
 	c.output(ctx, core.Stdout, exit.Stdout)
 	c.output(ctx, core.Stderr, exit.Stderr)
+	for _, p := range c.pictures { // last: it may take so long that no time is left
+		c.record.Files[p.at].Preview = c.preview(ctx, p.path)
+	}
 	c.sum()
 }
 
@@ -40,7 +43,14 @@ type collector struct {
 	room  int64 // bytes that may still be kept
 	// imageRoom is what images may still take in the answer: clients drop answers that are too long.
 	imageRoom int64
+	pictures  []picture
 	warnings  int
+}
+
+// picture is a kept image that is still to be shown.
+type picture struct {
+	at   int // in the record's files
+	path string
 }
 
 // maxWarnings bounds the warnings about files: a program may leave a thousand faulty ones.
@@ -73,7 +83,7 @@ func (c *collector) file(ctx context.Context, file core.FileInfo) {
 		return
 	}
 	if strings.HasPrefix(kept.MIMEType, "image/") && kept.MIMEType != "image/svg+xml" {
-		kept.Preview = c.preview(ctx, file.Path)
+		c.pictures = append(c.pictures, picture{len(c.record.Files), file.Path})
 	}
 	c.record.Files = append(c.record.Files, kept)
 }
