@@ -181,7 +181,7 @@ type Dependencies struct {
 	AllowSourceBuilds bool `koanf:"allow_source_builds"`
 	// Timeout bounds one installation.
 	Timeout Duration `koanf:"timeout"`
-	// MaxAge is how long an installed environment is kept without being used. 0: for ever.
+	// MaxAge is how long after its install an environment is used; then it is removed. 0: for ever.
 	MaxAge Duration `koanf:"max_age"`
 }
 

@@ -127,12 +127,14 @@ func checkSum(cfg Config, path string) error {
 	return nil
 }
 
-// environment is what the plugin gets to see of the host's.
+// environment is what the plugin gets to see: NAME passes the host's own on, NAME=VALUE sets one.
 func environment(allow []string) []string {
 	var env []string
-	for _, name := range allow {
-		if value, has := os.LookupEnv(name); has {
-			env = append(env, name+"="+value)
+	for _, entry := range allow {
+		if strings.Contains(entry, "=") {
+			env = append(env, entry)
+		} else if value, has := os.LookupEnv(entry); has {
+			env = append(env, entry+"="+value)
 		}
 	}
 	return env

@@ -23,7 +23,7 @@ type Config struct {
 	Path     string   // the executable; "" searches beside the server's own and then in Dirs
 	Dirs     []string // folders to search
 	SHA256   string   // hex; when set, no other file is started
-	EnvAllow []string // names of the host's environment variables that are passed on; nil: DefaultEnv
+	EnvAllow []string // all of the plugin's environment: NAME of the host's, or NAME=VALUE; nil: DefaultEnv
 
 	Settings json.RawMessage   // the plugin's own section of the config
 	Agents   map[string]string // paths of the agent by GOARCH

@@ -121,13 +121,21 @@ func openPlugin(c config.Config, instance *disk.Instance, log *slog.Logger) (*pl
 		Name:     c.Backend,
 		Path:     section.Path,
 		SHA256:   section.SHA256,
-		EnvAllow: section.Env,
+		EnvAllow: pluginEnv(section.Env),
 		Settings: settings,
 		Agents:   agents,
 		Instance: instance.ID,
 		Server:   instance.Server,
 		Logger:   log,
 	}), nil
+}
+
+// pluginEnv is the plugin's whole environment when the operator lists some; nil is the default.
+func pluginEnv(listed []string) []string {
+	if listed == nil {
+		return nil
+	}
+	return append([]string{"PATH", "HOME"}, listed...)
 }
 
 // findAgents looks beside the server's own executable, where make build and packages put them.
