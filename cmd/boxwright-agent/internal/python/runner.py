@@ -32,7 +32,7 @@ COROUTINE = 0x80
 
 
 def serve(control):
-    """Returns in the process of a program, with its descriptors."""
+    """Returns in a process that is to become a program, with the socket on which it is told which."""
     while True:
         message, descriptors = receive(control)
         if not message:
@@ -43,8 +43,9 @@ def serve(control):
             child = None
             control.send(b"error " + str(error).encode())
         if child == 0:
-            if start(control):
-                return descriptors
+            if fork_again(control):
+                control.close()
+                return _socket.socket(fileno=descriptors[0])
             os._exit(0)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -52,8 +53,8 @@ def serve(control):
             os.waitpid(child, 0)
 
 
-def start(control):
-    """Forks again and tells the agent the number. The parent ends, so that the agent adopts the child."""
+def fork_again(control):
+    """Tells the agent the number of the child and has it adopted, as its parent ends."""
     try:
         child = os.fork()
     except OSError as error:
@@ -74,9 +75,16 @@ def receive(control):
     return message, descriptors
 
 
+def make_ready():
+    """Does for a program what does not depend on it."""
+    os.setsid()
+    expose()
+    signal.signal(34, signal.SIG_DFL)  # the agent ignores it
+    sys.dont_write_bytecode = True
+
+
 def prepare(descriptors):
     """Makes this process what the interpreter's own would be, and returns the request and the source."""
-    os.setsid()
     with open(descriptors[3], "rb") as sent:
         sent.seek(0)
         request = json.loads(sent.readline())
@@ -84,15 +92,12 @@ def prepare(descriptors):
     for number in (0, 1, 2):
         os.dup2(descriptors[number], number)
     close_others()
-    expose()
     os.chdir(request["dir"])
     os.environ.clear()
     os.environ.update(request["env"])
     time.tzset()
     open_streams()
-    signal.signal(34, signal.SIG_DFL)  # the agent ignores it
     signal.signal(request["flush_signal"], flush)
-    sys.dont_write_bytecode = True
     sys.argv = [request["file"]]
     sys.orig_argv = [sys.executable, request["file"]]
     set_path(request)
@@ -418,8 +423,13 @@ def main():
     gc.collect()
     gc.freeze()
     control.send(b"ready " + sys.version.split()[0].encode())
-    request, source = prepare(serve(control))
-    control.detach()
+    channel = serve(control)
+    make_ready()
+    message, descriptors = receive(channel)
+    if not message:
+        os._exit(0)
+    request, source = prepare(descriptors)
+    channel.detach()
     end = End()
     figures = Figures(request["work"])
     outcome = run(request, source)

@@ -31,6 +31,7 @@ func (w *Warm) start() error {
 	if err != nil || !strings.HasPrefix(hello, "ready ") {
 		last := n.lastWords()
 		n.end()
+		_ = n.log.Close()
 		return core.Errorf(core.ErrUnsupported, "the image's Python at %s does not work: %s", w.config.Path, last).
 			WithHint("Python 3.8 or newer is needed")
 	}
@@ -41,28 +42,19 @@ func (w *Warm) start() error {
 
 // stop needs the lock.
 func (w *Warm) stop() {
+	w.drop()
 	if w.now != nil {
 		w.now.end()
 		w.now = nil
 	}
 }
 
-// alive notices also that somebody else has killed the interpreter.
-func (n *waiting) alive() bool {
-	select {
-	case <-n.died:
-		n.dead = true
-	default:
+// drop gives the copy up; it needs the lock.
+func (w *Warm) drop() {
+	if w.ready != nil {
+		w.ready.end()
+		w.ready = nil
 	}
-	return !n.dead
-}
-
-func (n *waiting) end() {
-	if n.alive() {
-		_ = syscall.Kill(n.pid, syscall.SIGKILL)
-	}
-	_ = n.conn.Close()
-	_ = n.log.Close()
 }
 
 func (n *waiting) lastWords() string {
@@ -105,7 +97,7 @@ func (w *Warm) spawn() (*waiting, error) {
 		_ = log.Close()
 		return nil, err
 	}
-	return &waiting{pid: pid, conn: ours, died: w.reaper.Wait(pid, mark), log: log}, nil
+	return &waiting{process: process{pid: pid, conn: ours, died: w.reaper.Wait(pid, mark)}, log: log}, nil
 }
 
 type fileList []*os.File

@@ -39,23 +39,32 @@ type Config struct {
 	Preload []string // modules that programs find loaded; a missing one is left out
 }
 
-// Warm is an interpreter that waits. It is started when it is first needed, and again after it was
-// killed.
+// Warm is an interpreter that waits, and a copy of it that is ready to become a program. Both are made
+// when they are first needed, and again after they were killed.
 type Warm struct {
 	config Config
 	reaper *reaper.Reaper
 
-	mu  sync.Mutex
-	now *waiting // nil when there is none
+	mu    sync.Mutex
+	now   *waiting // nil when there is none
+	ready *ready   // the copy; nil when there is none
 }
 
-// waiting is one process.
+// waiting is the interpreter that copies are made of.
 type waiting struct {
+	process
+	log *os.File // its stderr, until it is ready
+}
+
+// ready is a copy.
+type ready struct{ process }
+
+// process is one of the two, and the agent's end of its socket.
+type process struct {
 	pid  int
 	conn *net.UnixConn
 	died <-chan syscall.WaitStatus
 	dead bool
-	log  *os.File // its stderr, until it is ready
 }
 
 // Program is one run.
@@ -79,31 +88,35 @@ type Process struct {
 // New returns one that is not started yet.
 func New(config Config, r *reaper.Reaper) *Warm { return &Warm{config: config, reaper: r} }
 
-// PID returns the waiting process, or 0.
-func (w *Warm) PID() int {
+// PIDs returns the processes that wait.
+func (w *Warm) PIDs() []int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.now == nil || !w.now.alive() {
-		return 0
+	var pids []int
+	if w.now != nil && w.now.alive() {
+		pids = append(pids, w.now.pid)
 	}
-	return w.now.pid
+	if w.ready != nil && w.ready.alive() {
+		pids = append(pids, w.ready.pid)
+	}
+	return pids
 }
 
-// Start makes an interpreter wait, unless one does.
+// Start makes the interpreter and a copy wait, unless they do.
 func (w *Warm) Start() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.start()
+	return w.prime()
 }
 
-// Stop ends the waiting interpreter, also if somebody else has killed it before.
+// Stop ends what waits, also if somebody else has killed it before.
 func (w *Warm) Stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stop()
 }
 
-// Launch starts a program. If the interpreter that waited turns out to be dead, another is started.
+// Launch starts a program.
 func (w *Warm) Launch(p Program) (Process, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,34 +129,64 @@ func (w *Warm) Launch(p Program) (Process, error) {
 		return Process{}, err
 	}
 	defer request.Close() //nolint:errcheck // memory
-	fds := []int{p.Stdio[0], p.Stdio[1], p.Stdio[2], int(request.Fd())}
-	process, err := w.try(fds)
-	if core.KindOf(err) == core.ErrUnavailable {
-		w.stop()
-		process, err = w.try(fds)
+	rights := unix.UnixRights(p.Stdio[0], p.Stdio[1], p.Stdio[2], int(request.Fd()))
+	if err := w.prime(); err != nil {
+		return Process{}, err
 	}
-	return process, err
+	ready := w.ready
+	w.ready = nil
+	defer ready.conn.Close() //nolint:errcheck // it has served
+	_ = ready.conn.SetDeadline(time.Now().Add(answerTime))
+	if _, _, err := ready.conn.WriteMsgUnix([]byte("run"), rights, nil); err != nil {
+		ready.end()
+		return Process{}, core.Errorf(core.ErrUnavailable, "the waiting interpreter is gone: %w", err).WithHint("try again")
+	}
+	return Process{PID: ready.pid, Status: ready.died}, nil
 }
 
-func (w *Warm) try(fds []int) (Process, error) {
+// prime needs the lock.
+func (w *Warm) prime() error {
+	if w.ready != nil && w.ready.alive() {
+		return nil
+	}
+	w.drop()
 	if err := w.start(); err != nil {
-		return Process{}, err
+		return err
 	}
-	mark := w.reaper.Mark()
-	pid, err := w.now.request(fds)
-	if err != nil {
-		return Process{}, err
+	err := w.copy()
+	if core.KindOf(err) == core.ErrUnavailable { // the interpreter is dead or stopped; nobody noticed
+		w.stop()
+		if err = w.start(); err == nil {
+			err = w.copy()
+		}
 	}
-	return Process{PID: pid, Status: w.reaper.Wait(pid, mark)}, nil
+	return err
 }
 
-// request asks for a program. core.ErrUnavailable means that nobody answered.
-func (n *waiting) request(fds []int) (int, error) {
+// copy has the interpreter make a copy. core.ErrUnavailable means that it does not answer.
+func (w *Warm) copy() error {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return core.Errorf(core.ErrExhausted, "no socket for the interpreter: %w", err)
+	}
+	defer theirs.Close() //nolint:errcheck // the copy has its own
+	mark := w.reaper.Mark()
+	pid, err := w.now.fork(theirs)
+	if err != nil {
+		_ = ours.Close()
+		return err
+	}
+	w.ready = &ready{process{pid: pid, conn: ours, died: w.reaper.Wait(pid, mark)}}
+	return nil
+}
+
+// fork asks for a copy that has the socket.
+func (n *waiting) fork(socket *os.File) (int, error) {
 	gone := func(err error) error {
-		return core.Errorf(core.ErrUnavailable, "the waiting interpreter is gone: %w", err)
+		return core.Errorf(core.ErrUnavailable, "the waiting interpreter is gone: %w", err).WithHint("try again")
 	}
 	_ = n.conn.SetDeadline(time.Now().Add(answerTime))
-	if _, _, err := n.conn.WriteMsgUnix([]byte("run"), unix.UnixRights(fds...), nil); err != nil {
+	if _, _, err := n.conn.WriteMsgUnix([]byte("fork"), unix.UnixRights(int(socket.Fd())), nil); err != nil {
 		return 0, gone(err)
 	}
 	answer, err := n.receive()
@@ -162,10 +205,27 @@ func (n *waiting) request(fds []int) (int, error) {
 	return pid, nil
 }
 
-func (n *waiting) receive() (string, error) {
+func (p *process) receive() (string, error) {
 	buffer := make([]byte, 512)
-	size, err := n.conn.Read(buffer)
+	size, err := p.conn.Read(buffer)
 	return string(buffer[:size]), err
+}
+
+// alive notices also that somebody else has killed the process.
+func (p *process) alive() bool {
+	select {
+	case <-p.died:
+		p.dead = true
+	default:
+	}
+	return !p.dead
+}
+
+func (p *process) end() {
+	if p.alive() {
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	}
+	_ = p.conn.Close()
 }
 
 // requestFile holds a line of JSON and the source. A file of memory has no name that could be opened.

@@ -180,7 +180,7 @@ func flush(process python.Process) (status syscall.WaitStatus, ended bool) {
 // clear ends what the program has left running. It kills only if there is something: the interpreters
 // that wait would have to be started anew.
 func (r *Runner) clear(straysBefore uint64) (warnings []string, err error) {
-	count, certain := r.Sweeper.Others(r.Plain.PID(), r.Loaded.PID())
+	count, certain := r.Sweeper.Others(append(r.Plain.PIDs(), r.Loaded.PIDs()...)...)
 	if count == 0 && certain && r.Reaper.Strays() == straysBefore {
 		return nil, nil
 	}
