@@ -18,7 +18,7 @@ type boxes struct {
 
 	mu   sync.Mutex
 	live map[string]bool // by id: made here, not yet gone
-	work sync.WaitGroup  // creations and removals under way
+	work sync.WaitGroup  // runs, installs, creations and removals under way
 }
 
 // lifeMargin is what a box may live beyond the work it was made for, before anybody may remove it.
@@ -126,7 +126,7 @@ func (b *boxes) isLive(id string) bool {
 	return b.live[id]
 }
 
-// drain waits for all creations and removals under way. The service has ended the work by then.
+// drain waits for all work under way, which the service has told to end.
 func (b *boxes) drain(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { b.work.Wait(); close(done) }()

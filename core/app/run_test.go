@@ -258,6 +258,43 @@ func TestCloseCancelsWhatRuns(t *testing.T) {
 	}
 }
 
+// An installation is not the caller's alone: Close waits until it has undone what it made.
+func TestCloseWaitsForInstalls(t *testing.T) {
+	w := newWorld()
+	service := w.service(t, settings())
+	running := make(chan struct{})
+	w.install = func(ctx context.Context) error {
+		close(running)
+		<-ctx.Done()
+		time.Sleep(20 * time.Millisecond) // the installer takes its time to end
+		return ctx.Err()
+	}
+	r := request("x")
+	r.Dependencies = []string{"six"}
+	ended := make(chan error)
+	go func() {
+		_, err := service.RunOnce(t.Context(), r, nil)
+		ended <- err
+	}()
+	<-running
+	if err := service.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, volume := range w.volumes {
+		if volume.Labels.Purpose == core.PurposeCache { // it is meant to stay
+			delete(w.volumes, name)
+		}
+	}
+	if len(w.boxes) > 0 || len(w.volumes) > 0 {
+		t.Errorf("left behind: %v %v", w.boxes, w.volumes)
+	}
+	if err := <-ended; !errors.Is(err, core.ErrCancelled) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestSweep(t *testing.T) {
 	w := newWorld()
 	w.alive["other"] = true

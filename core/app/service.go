@@ -96,11 +96,17 @@ func (s *Service) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// whileOpen ends when ctx does or when the service closes.
+// whileOpen ends when ctx does or when the service closes. Close waits until it is released: only
+// then has the work undone what it had made.
 func (s *Service) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
+	s.boxes.work.Add(1)
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.closing, cancel)
-	return ctx, func() { stop(); cancel() }
+	return ctx, func() {
+		stop()
+		cancel()
+		s.boxes.work.Done()
+	}
 }
 
 func cancelled(ctx context.Context) error {
