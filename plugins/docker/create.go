@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"regexp"
-	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -93,9 +92,12 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 		MaxCPUs: float64(e.facts.info.NCPU),
 	})
 	id, err := b.start(caller, engineCtx, e, spec, r, a)
+	if err == nil && arch != e.facts.arch {
+		err = e.checkForeign(engineCtx, id, spec.Image, arch)
+	}
 	if err != nil {
 		e.discard(engineCtx, r.Name)
-		return core.Box{}, b.explainStart(e, spec.Image, arch, err)
+		return core.Box{}, err
 	}
 	e.mine.add(id)
 	return core.Box{ID: id, Image: spec.Image, Labels: spec.Labels, State: core.BoxRunning, Created: time.Now().UTC()}, nil
@@ -140,14 +142,24 @@ func (b *Backend) run(ctx context.Context, e *engine, id string, spec core.BoxSp
 	return e.fail(ctx, err, "a box of %s could not be started", spec.Image)
 }
 
-// explainStart recognises an image whose programs the engine's machine cannot run.
-func (b *Backend) explainStart(e *engine, ref, arch string, err error) error {
-	foreign := strings.Contains(err.Error(), "exec format error")
-	if !foreign {
-		return err
+// foreignTime is how long an agent for another architecture is watched. One that the machine
+// cannot run ends in a few milliseconds, and the engine does not say why.
+const foreignTime = time.Second
+
+// checkForeign finds out whether the engine's machine runs programs of the image's
+// architecture: some do, by emulation.
+func (e *engine) checkForeign(ctx context.Context, id, ref, arch string) error {
+	for begin := time.Now(); time.Since(begin) < foreignTime; time.Sleep(retryPause) {
+		have, err := e.api.ContainerInspect(ctx, id)
+		if err != nil {
+			return e.fail(ctx, err, "a box of %s could not be inspected", ref)
+		}
+		if have.State != nil && !have.State.Running {
+			return core.Errorf(core.ErrUnsupported, "image %s is for linux/%s, which this engine (%s/%s) cannot run", ref, arch, e.facts.info.OSType, e.facts.arch).
+				WithHint("use an image for linux/%s", e.facts.arch)
+		}
 	}
-	return core.Errorf(core.ErrUnsupported, "image %s is for linux/%s, which this engine (%s/%s) cannot run", ref, arch, e.facts.info.OSType, e.facts.arch).
-		WithHint("use an image for linux/%s", e.facts.arch)
+	return nil
 }
 
 // agentFor looks at the image, which must be there, and returns the agent that suits it.

@@ -213,13 +213,13 @@ func (e *engine) pullError(ctx context.Context, ref string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ended(ctx)
+	case has("no matching manifest"):
+		return core.Errorf(core.ErrUnsupported, "image %s does not exist for this engine's platform (%s/%s)", ref, e.facts.info.OSType, e.facts.arch)
 	case has("pull access denied", "requested access to the resource is denied"):
 		return core.Errorf(core.ErrNotFound, "image %s does not exist, or its registry wants a login", ref).
 			WithHint("check the name; a local image is used as it is, without a registry")
 	case has("manifest unknown", "manifest for", "not found", "name unknown"):
 		return core.Errorf(core.ErrNotFound, "no registry has image %s", ref).WithHint("check the name and the tag")
-	case has("no matching manifest"):
-		return core.Errorf(core.ErrUnsupported, "image %s does not exist for this engine's platform (%s/%s)", ref, e.facts.info.OSType, e.facts.arch)
 	case has("unauthorized", "authentication required"):
 		return core.Errorf(core.ErrDenied, "the registry of image %s wants a login", ref).
 			WithHint("fetch it with the docker command, after \"docker login\"")

@@ -83,10 +83,9 @@ func planLimits(r *request, l core.Limits, maxCPUs float64) {
 	if maxCPUs > 0 {
 		cpus = math.Min(cpus, maxCPUs)
 	}
-	noSwap, pids := int64(0), l.PIDs
+	pids := l.PIDs
 	r.Host.Memory = l.MemoryBytes
 	r.Host.MemorySwap = l.MemoryBytes
-	r.Host.MemorySwappiness = &noSwap
 	r.Host.NanoCPUs = int64(cpus * 1e9)
 	r.Host.PidsLimit = &pids
 }

@@ -1,0 +1,210 @@
+package docker
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/volume"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution/executiontest"
+)
+
+// ownAgent makes the stand-in differ from everybody else's, so that its volume is the test's.
+func (l *lab) ownAgent(t *testing.T) agent {
+	t.Helper()
+	raw, err := os.ReadFile(l.agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.agent = filepath.Join(t.TempDir(), "agent")
+	if err := os.WriteFile(l.agent, append(raw, executiontest.NewInstance()...), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	a, err := newAgents(l.config(l.agent).Agents).of("x", runtime.GOARCH)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.api.VolumeRemove(context.WithoutCancel(t.Context()), a.volume, true) })
+	return a
+}
+
+// works makes a box, and asks its agent.
+func works(t *testing.T, env executiontest.Env) {
+	t.Helper()
+	box, err := env.Backend.Create(t.Context(), specOf(env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer env.Backend.Destroy(context.WithoutCancel(t.Context()), box.ID)
+	stream, err := env.Backend.Dial(t.Context(), box.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	if err := env.Hooks.Answers(t.Context(), stream); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func specOf(env executiontest.Env) core.BoxSpec {
+	return core.BoxSpec{Image: env.Image, Limits: core.DefaultLimits(), Labels: core.Labels{Instance: env.Instance}}
+}
+
+func TestAgentVolumeThatVanishesIsFilledAgain(t *testing.T) {
+	lab := newLab(t)
+	a := lab.ownAgent(t)
+	env := lab.remoteEnv(t, lab.backend(nil))
+	for range 2 {
+		works(t, env)
+		if err := lab.api.VolumeRemove(t.Context(), a.volume, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	works(t, env)
+	have, err := lab.api.VolumeInspect(t.Context(), a.volume)
+	if _, ours := core.ParseLabels(have.Labels); err != nil || !ours {
+		t.Errorf("the new volume is not labelled: %+v, %v", have, err)
+	}
+}
+
+// TestAgentVolumeThatIsIncompleteIsFilled: somebody died while he filled it.
+func TestAgentVolumeThatIsIncompleteIsFilled(t *testing.T) {
+	lab := newLab(t)
+	a := lab.ownAgent(t)
+	if _, err := lab.api.VolumeCreate(t.Context(), volume.CreateOptions{Name: a.volume, Labels: core.Labels{Instance: "x"}.Map()}); err != nil {
+		t.Fatal(err)
+	}
+	half := a
+	half.path = filepath.Join(t.TempDir(), "half")
+	raw, _ := os.ReadFile(a.path)
+	os.WriteFile(half.path, raw[:len(raw)/2], 0o755)
+	b := lab.backend(nil)
+	e, err := b.finder.engine(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := lab.remoteEnv(t, b)
+	if err := e.fill(t.Context(), half, specOf(env), "s"); err != nil {
+		t.Fatal(err)
+	}
+	works(t, env)
+}
+
+func TestSeveralServersFillOneVolume(t *testing.T) {
+	lab := newLab(t)
+	lab.ownAgent(t)
+	done := make(chan struct{})
+	for range 3 {
+		env := lab.remoteEnv(t, lab.backend(nil))
+		go func() {
+			defer func() { done <- struct{}{} }()
+			box, err := env.Backend.Create(t.Context(), specOf(env))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := env.Backend.Destroy(t.Context(), box.ID); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	for range 3 {
+		<-done
+	}
+}
+
+func TestImageOfAnotherArchitecture(t *testing.T) {
+	lab := newLab(t)
+	r := newRegistry(t)
+	ref := r.host + "/foreign:1"
+	r.push(t, ref, "s390x")
+	lab.removeImage(t, ref)
+	b := lab.backend(nil)
+	env := lab.remoteEnv(t, b)
+	env.Image = ref
+	if _, err := b.EnsureImage(t.Context(), ref, core.PullMissing, nil); err != nil {
+		if core.KindOf(err) == core.ErrUnsupported { // the engine looks at the platform itself
+			return
+		}
+		t.Fatal(err)
+	}
+	_, err := b.Create(t.Context(), specOf(env))
+	if core.KindOf(err) != core.ErrUnsupported || !strings.Contains(err.Error(), ref) || !strings.Contains(err.Error(), "s390x") || !strings.Contains(err.Error(), runtime.GOARCH) {
+		t.Errorf("without an agent: %v", err)
+	}
+	b.agents.paths["s390x"] = textAgent(t)
+	_, err = b.Create(t.Context(), specOf(env))
+	if core.KindOf(err) != core.ErrUnsupported || !strings.Contains(err.Error(), "s390x") || !strings.Contains(err.Error(), "linux/"+runtime.GOARCH) {
+		t.Errorf("on an engine that cannot run it: %v", err)
+	}
+	have, err := b.List(t.Context(), env.Instance)
+	if err != nil || len(have.Boxes) > 0 {
+		t.Errorf("%+v is left, %v", have.Boxes, err)
+	}
+	if err := executiontest.Sweep(t.Context(), env); err != nil {
+		t.Error(err)
+	}
+}
+
+// textAgent is a file that no machine runs.
+func textAgent(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "agent")
+	os.WriteFile(path, []byte("for another machine "+executiontest.NewInstance()), 0o755)
+	return path
+}
+
+func TestMissingAgentFile(t *testing.T) {
+	_, err := newAgents(map[string]string{"amd64": "/nowhere/agent"}).of("x", "amd64")
+	if core.KindOf(err) != core.ErrUnavailable || core.HintOf(err) == "" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestDestroyTakesTheImagesOwnVolumes: an image may declare VOLUMEs, and each box gets one.
+func TestDestroyTakesTheImagesOwnVolumes(t *testing.T) {
+	lab := newLab(t)
+	ref := "boxwright-test/volume:" + strings.TrimPrefix(executiontest.NewInstance(), "test-")
+	made, err := lab.api.ContainerCreate(t.Context(), &container.Config{Image: testImage, Cmd: []string{"x"}}, nil, nil, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lab.api.ContainerRemove(context.WithoutCancel(t.Context()), made.ID, container.RemoveOptions{})
+	lab.removeImage(t, ref)
+	_, err = lab.api.ContainerCommit(t.Context(), made.ID, container.CommitOptions{Reference: ref, Changes: []string{
+		"VOLUME /data", `ENTRYPOINT ["/bin/false"]`, "ENV SECRET=1", "USER 0", "HEALTHCHECK CMD /bin/false",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := lab.remoteEnv(t, lab.backend(nil))
+	env.Image = ref
+	box, err := env.Backend.Create(t.Context(), specOf(env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, err := lab.api.ContainerInspect(t.Context(), box.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := env.Backend.Destroy(t.Context(), box.ID); err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, m := range have.Mounts {
+		if m.Destination == "/data" {
+			found = true
+			if _, err := lab.api.VolumeInspect(t.Context(), m.Name); notFoundIsFine(err) != nil || err == nil {
+				t.Errorf("the volume at %s is left (%v)", m.Destination, err)
+			}
+		}
+	}
+	if !found {
+		t.Error("the image's volume was not there")
+	}
+}

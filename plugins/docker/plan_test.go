@@ -1,0 +1,70 @@
+package docker
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+func updating() bool { return flag.Lookup("update").Value.String() == "true" }
+
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "rewrite the golden files")
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+// golden compares v with a file, or rewrites it.
+func golden(t *testing.T, name string, v any) {
+	t.Helper()
+	got, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, '\n')
+	path := filepath.Join("..", "..", "testdata", "plan", "docker", name+".golden")
+	if updating() {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("the plan is not %s; run with -update and review the diff. It is:\n%s", path, got)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	expires := time.Date(2030, 1, 2, 3, 4, 5, 0, time.FixedZone("x", 3600))
+	labels := core.Labels{Instance: "i", Server: "s", Tenant: "t", Purpose: core.PurposeRun}
+	o := order{Name: "boxwright-run-x", Agent: "boxwright-agent-0-amd64", Server: "s", MaxCPUs: 8}
+	for name, c := range map[string]struct {
+		spec  core.BoxSpec
+		order order
+	}{
+		"run": {core.BoxSpec{Image: "python:3.11-slim", Limits: core.DefaultLimits(), Labels: labels}, o},
+		"session": {core.BoxSpec{
+			Image: "python:3.11-slim", Limits: core.DefaultLimits(),
+			Labels: core.Labels{Instance: "i", Server: "s", Tenant: "t", Purpose: core.PurposeSession, Expires: expires},
+			Mounts: []core.Mount{{Volume: "work", Path: core.GuestWork, Writable: true}, {Volume: "env", Path: core.GuestEnvironment}},
+		}, o},
+		"install": {core.BoxSpec{
+			Image: "python:3.11-slim", Network: core.NetworkFull, Labels: labels,
+			Limits: core.Limits{MemoryBytes: 1 << 30, CPUs: 16, PIDs: 100, DiskBytes: 64 << 20},
+			Mounts: []core.Mount{{Volume: "env", Path: core.GuestEnvironment, Writable: true}},
+		}, order{Name: "boxwright-install-x", Agent: "a", Server: "s", Runtime: "runsc", MaxCPUs: 2}},
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name, plan(c.spec, c.order)) })
+	}
+	golden(t, "helper", planHelper("boxwright-helper-x", "python:3.11-slim", labels, []string{"a", "b"}))
+}
