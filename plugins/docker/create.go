@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -92,8 +93,8 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 		MaxCPUs: float64(e.facts.info.NCPU),
 	})
 	id, err := b.start(caller, engineCtx, e, spec, r, a)
-	if err == nil && arch != e.facts.arch {
-		err = e.checkForeign(engineCtx, id, spec.Image, arch)
+	if arch != e.facts.arch {
+		err = e.checkForeign(engineCtx, id, spec.Image, arch, err)
 	}
 	if err != nil {
 		e.discard(engineCtx, r.Name)
@@ -143,20 +144,27 @@ func (b *Backend) run(ctx context.Context, e *engine, id string, spec core.BoxSp
 }
 
 // foreignTime is how long an agent for another architecture is watched. One that the machine
-// cannot run ends in a few milliseconds, and the engine does not say why.
+// cannot run ends in a few milliseconds, and older engines do not say why.
 const foreignTime = time.Second
 
 // checkForeign finds out whether the engine's machine runs programs of the image's
-// architecture: some do, by emulation.
-func (e *engine) checkForeign(ctx context.Context, id, ref, arch string) error {
+// architecture: some do, by emulation. failed is why the box did not start, if it did not.
+func (e *engine) checkForeign(ctx context.Context, id, ref, arch string, failed error) error {
+	cannot := core.Errorf(core.ErrUnsupported, "image %s is for linux/%s, which this engine (%s/%s) cannot run", ref, arch, e.facts.info.OSType, e.facts.arch).
+		WithHint("use an image for linux/%s", e.facts.arch)
+	if failed != nil {
+		if strings.Contains(failed.Error(), "exec format error") {
+			return cannot
+		}
+		return failed
+	}
 	for begin := time.Now(); time.Since(begin) < foreignTime; time.Sleep(retryPause) {
 		have, err := e.api.ContainerInspect(ctx, id)
 		if err != nil {
 			return e.fail(ctx, err, "a box of %s could not be inspected", ref)
 		}
 		if have.State != nil && !have.State.Running {
-			return core.Errorf(core.ErrUnsupported, "image %s is for linux/%s, which this engine (%s/%s) cannot run", ref, arch, e.facts.info.OSType, e.facts.arch).
-				WithHint("use an image for linux/%s", e.facts.arch)
+			return cannot
 		}
 	}
 	return nil

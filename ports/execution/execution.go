@@ -27,7 +27,9 @@ type Backend interface {
 	EnsureImage(ctx context.Context, ref string, policy core.PullPolicy, progress func(core.Progress)) (core.Image, error)
 
 	// Create returns a started box whose agent can be dialled. It is all or nothing: if any
-	// step fails, nothing is left. A missing image or volume is core.ErrNotFound. A limit that
+	// step fails or ctx ends, nothing is left. A missing image or volume is core.ErrNotFound.
+	// Limits that core.Limits.Validate refuses, an unknown network, and a mount that is not a
+	// volume on a clean absolute path outside core.GuestBin are core.ErrInvalid. A limit that
 	// would not hold is core.ErrUnsupported, or a warning in the box if the spec says so.
 	// Inside, the agent is PID 1, all runs as core.GuestUID without capabilities, the root file
 	// system is read-only, and core.GuestWork, core.GuestHome and core.GuestTmp are writable.
@@ -35,7 +37,8 @@ type Backend interface {
 
 	// Dial opens a byte stream to the box's agent. It may be called again and at the same
 	// time; the streams are independent. ctx bounds the opening only. An unknown box is
-	// core.ErrNotFound; a stopped one is core.ErrUnavailable.
+	// core.ErrNotFound; a stopped one is core.ErrUnavailable. A stream ends for its reader when
+	// it is closed, and when the box is destroyed.
 	Dial(ctx context.Context, box string) (io.ReadWriteCloser, error)
 
 	// List returns all boxes and volumes labelled with the instance, in any state, whoever
@@ -43,11 +46,13 @@ type Backend interface {
 	List(ctx context.Context, instance string) (core.Inventory, error)
 
 	// Destroy removes the box and all its processes, also if they hang. An unknown box is no
-	// error. A container that is not a box of Boxwright's is core.ErrNotFound and stays.
+	// error. A container that is not a box of Boxwright's is core.ErrNotFound and stays, and so
+	// do the volumes that were mounted.
 	Destroy(ctx context.Context, box string) error
 
 	// EnsureVolume returns the volume, and makes it if it is missing. An existing volume
-	// keeps its labels and content.
+	// keeps its labels and content. A malformed name is core.ErrInvalid; a volume that is not
+	// Boxwright's is core.ErrNotFound.
 	EnsureVolume(ctx context.Context, volume core.Volume) (core.Volume, error)
 
 	// RemoveVolume removes the volume. An unknown one is no error; one in use by a box is
