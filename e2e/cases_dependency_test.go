@@ -57,6 +57,7 @@ print(os.wait()[1])`,
 			want: outcome{refused: "dependency", says: []string{"six"}},
 		},
 		{id: "B86 the same again", play: installedOnce},
+		{id: "B86 the same at once", play: installedTogether},
 		{
 			id:   "B87 time zones",
 			code: "import datetime, zoneinfo; print(datetime.datetime(2024, 1, 1, tzinfo=zoneinfo.ZoneInfo('Asia/Tokyo')).utcoffset())",
@@ -108,6 +109,21 @@ func installedOnce(t *testing.T, s *server) {
 	want.check(t, second)
 	if second.InstallLog != "" {
 		t.Errorf("the second run installed again: %s", second.InstallLog)
+	}
+}
+
+// installedTogether: who asks for the same at the same time shares one installation.
+func installedTogether(t *testing.T, _ *server) {
+	s := serve(t, setup{})
+	var calls []*call
+	for range 4 {
+		calls = append(calls, s.send(t, program("import six; print(six.__name__)", "dependencies", []string{"six"}), nil))
+	}
+	for _, c := range calls {
+		outcome{stdout: "six\n"}.check(t, c.wait(t))
+	}
+	if volumes := s.environments(t); len(volumes) != 1 {
+		t.Errorf("installed into %q", volumes)
 	}
 }
 

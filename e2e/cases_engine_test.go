@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // engineCases: images, limits, life cycle, protocol.
@@ -57,6 +58,7 @@ func engineCases() []testCase {
 			id: "B122 the engine's socket", code: "import os; print([p for p in ('/var/run/docker.sock', '/run/docker.sock') if os.path.exists(p)])",
 			want: outcome{stdout: "[]\n"},
 		},
+		{id: "B112 nothing but JSON-RPC on stdout", play: nothingButJSONRPC},
 		{id: "B123 faults in the settings", play: faultySettings},
 	}
 }
@@ -84,8 +86,12 @@ func leavesNothing(t *testing.T, by os.Signal) {
 	} else {
 		s.signal(t, by)
 	}
+	began := time.Now()
 	if code := s.awaitExit(t); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("it took %s", took)
 	}
 	if left := s.boxes(t); len(left) > 0 {
 		t.Errorf("left behind: %v", left)

@@ -97,6 +97,13 @@ for name in 'a.csv', 'sub/d/a.csv': open(name, 'w').write(name)`,
 			want: outcome{stdout: "/work\n", files: []string{"a.csv", "sub/d/a.csv"}},
 		},
 		{
+			id: "B66 outside of the working directory", code: "open('/tmp/b.csv', 'w').write('b')",
+			also: func(t *testing.T, _ *server, r result) {
+				holds(t, strings.Join(r.Warnings, "\n"), "/tmp/b.csv", "/work")
+				holds(t, r.text, "/tmp/b.csv")
+			},
+		},
+		{
 			id:   "B66 an input that is changed comes back, one that is not does not",
 			code: "open('changed.txt', 'a').write('more')\nopen('same.txt').read()",
 			with: args{"files": []args{{"path": "changed.txt", "content": "some"}, {"path": "same.txt", "content": "same"}}},
@@ -134,6 +141,7 @@ for place in '/', '/etc', '/usr', '/opt/boxwright/env', '/opt/boxwright/bin':
 			want: outcome{stdout: "mine\n"},
 		},
 		{id: "B78 a full disk", play: fullDisk},
+		{id: "B78 more files than are kept", play: tooManyFiles},
 	}
 }
 
@@ -208,4 +216,23 @@ func fullDisk(t *testing.T, _ *server) {
 	}
 	quiet := s.run(t, program("import os\ntry:\n    with open('big', 'wb') as f:\n        while True: f.write(b'0' * 10**6)\nexcept OSError as e: print(e.errno)\nos.remove('big')\nprint(os.statvfs('/work').f_blocks * os.statvfs('/work').f_frsize)"))
 	outcome{stdout: "28\n67108864\n"}.check(t, quiet)
+}
+
+// tooManyFiles: what is not kept is told, and the rest is.
+func tooManyFiles(t *testing.T, _ *server) {
+	s := serve(t, setup{config: "files: {max_file: 1MiB, max_per_run: 2MiB}\n"})
+	r := s.run(t, program("for name, size in ('a', 10**6), ('big', 2 * 10**6), ('c', 10**6), ('d', 10**6): open(name, 'wb').write(bytes(size))"))
+	outcome{files: []string{"a", "c"}}.check(t, r)
+	holds(t, strings.Join(r.Warnings, "\n"), `"big" has 2000000 bytes`, `"d" has 1000000 bytes`)
+
+	r = s.run(t, program("for i in range(3000): open(f'f{i:04}', 'w').close()"))
+	outcome{any: true}.check(t, r)
+	if len(r.Files) != 1000 || !strings.Contains(strings.Join(r.Warnings, "\n"), "2000 more") {
+		t.Errorf("%d files, %q", len(r.Files), r.Warnings)
+	}
+	r = s.run(t, program("for i in range(100): open(f'{i}.png', 'w').write('no picture')"))
+	outcome{any: true}.check(t, r)
+	if len(r.Files) != 100 || len(r.Warnings) > 30 || len(r.Warnings) == 0 {
+		t.Errorf("%d files, %d warnings", len(r.Files), len(r.Warnings))
+	}
 }

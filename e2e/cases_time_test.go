@@ -19,6 +19,13 @@ func timeCases() []testCase {
 	return []testCase{
 		{id: "B25 nothing goes on after the timeout", play: nothingGoesOn},
 		{
+			id: "B25 a child outlives its program", code: "import subprocess; subprocess.Popen(['sleep', '600']); print('done')",
+			want: outcome{stdout: "done\n"},
+			also: func(t *testing.T, _ *server, r result) {
+				holds(t, strings.Join(r.Warnings, "\n"), "was still running when the program ended, and was killed")
+			},
+		},
+		{
 			id: "B27 a stopped process", code: "import os; os.kill(0, 19)", with: args{"timeout_seconds": 3},
 			want: killed(""),
 		},

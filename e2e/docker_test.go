@@ -81,6 +81,21 @@ func (s *state) volumes(t *testing.T) []string {
 	return slices.DeleteFunc(all, func(name string) bool { return strings.HasPrefix(name, "boxwright-agent-") })
 }
 
+// environments lists the volumes that packages are installed in.
+func (s *state) environments(t *testing.T) []string {
+	t.Helper()
+	return docker(t, "volume", "ls", "-q", "--filter", "label=boxwright.purpose=environment", "--filter", s.label())
+}
+
+// awaitNoEnvironment waits until an installation that was given up has left nothing.
+func (s *state) awaitNoEnvironment(t *testing.T) {
+	t.Helper()
+	eventually(t, 20*time.Second, func() (bool, string) {
+		left := append(s.environments(t), s.boxes(t)...)
+		return len(left) == 0, fmt.Sprintf("%q", left)
+	})
+}
+
 // awaitNoBoxes waits until all removals in the background are done.
 func (s *state) awaitNoBoxes(t *testing.T) {
 	t.Helper()

@@ -183,11 +183,9 @@ func TestTwoServersOneState(t *testing.T) {
 	}
 }
 
-// TestNothingButJSONRPC: whatever a client sends, stdout stays a protocol, and the server goes on.
-// The harness checks each line.
-func TestNothingButJSONRPC(t *testing.T) {
-	require(t, "docker")
-	t.Parallel()
+// nothingButJSONRPC: whatever a client sends, stdout stays a protocol, and the server goes on.
+// The harness checks each line, of this and of all other servers.
+func nothingButJSONRPC(t *testing.T, _ *server) {
 	w := connect(t, setup{config: "log: {level: debug}\n"})
 	for _, line := range []string{
 		"", "hello", "{", "[]", "null", `"text"`, "\x00\xff", `{"jsonrpc":"1.0","id":1,"method":"ping"}`, `{"id":1}`,

@@ -25,9 +25,10 @@ const exitLimit = 20 * time.Second
 
 // setup is how a test wants its server; the zero value is a plain one.
 type setup struct {
-	state  *state   // "" is one of its own
-	config string   // the settings file
-	env    []string // added to the environment
+	state    *state   // nil is one of its own
+	config   string   // the settings file
+	env      []string // added to the environment
+	programs string   // the folder of the executables; "" is that of all tests
 }
 
 // process is a server that runs.
@@ -50,9 +51,12 @@ func launch(t *testing.T, s setup, eat func(line []byte)) *process {
 	if s.state == nil {
 		s.state = newState(t)
 	}
+	if s.programs == "" {
+		s.programs = programs
+	}
 	work := t.TempDir()
 	p := &process{state: s.state, stderr: &lockedBuffer{}, gone: make(chan struct{})}
-	p.cmd = exec.Command(filepath.Join(programs, "boxwright"), "serve", "--config", settingsFile(t, s.config))
+	p.cmd = exec.Command(filepath.Join(s.programs, "boxwright"), "serve", "--config", settingsFile(t, s.config))
 	p.cmd.Dir = work
 	p.cmd.Env = append(environment(work), "BOXWRIGHT_STORAGE_DIR="+p.dir)
 	p.cmd.Env = append(p.cmd.Env, s.env...)
