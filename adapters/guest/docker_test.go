@@ -53,8 +53,7 @@ type box struct {
 
 func docker(args ...string) (string, error) {
 	out, err := exec.Command("docker", args...).Output()
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("docker %s: %w: %s", args[0], err, failed.Stderr)
 	}
 	return strings.TrimSpace(string(out)), err
@@ -116,11 +115,11 @@ func readSources(dir string) error {
 }
 
 // newBox starts a box as strict as a backend's. Options are added to "docker create".
-func newBox(t testing.TB, image string, options ...string) *box {
-	t.Helper()
+func newBox(tb testing.TB, image string, options ...string) *box {
+	tb.Helper()
 	shared.once.Do(func() { shared.err = shared.deliver() })
 	if shared.err != nil {
-		t.Fatal(shared.err)
+		tb.Fatal(shared.err)
 	}
 	var agentFlags []string
 	for i, option := range options {
@@ -139,13 +138,13 @@ func newBox(t testing.TB, image string, options ...string) *box {
 	}, options...)
 	id, err := docker(append(append(args, image), agentFlags...)...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if t.Failed() {
+	tb.Cleanup(func() {
+		if tb.Failed() {
 			logs, _ := exec.Command("docker", "logs", id).CombinedOutput()
 			state, _ := docker("inspect", "-f", "{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}}", id)
-			t.Logf("the box is %s; the agent's log: %s", state, logs)
+			tb.Logf("the box is %s; the agent's log: %s", state, logs)
 		}
 		_, _ = docker("rm", "-f", "-v", id)
 	})
@@ -195,15 +194,15 @@ func (s *execStream) Close() error {
 	return nil
 }
 
-func connect(t testing.TB, b *box) execution.Guest {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+func connect(tb testing.TB, b *box) execution.Guest {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
 	defer cancel()
 	g, err := guest.New().Connect(ctx, b, b.id)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { _ = g.Close() })
+	tb.Cleanup(func() { _ = g.Close() })
 	return g
 }
 

@@ -45,20 +45,7 @@ func figures(t *testing.T, g execution.Guest) {
 			spec := python(c.code)
 			spec.Timeout *= 4 // the first builds a cache of fonts
 			exit := run(t, g, spec)
-			var files []string
-			for _, f := range exit.Files {
-				if files = append(files, f.Path); f.Size == 0 {
-					t.Errorf("%s is empty", f.Path)
-				}
-			}
-			stderr := string(exit.Stderr.Head)
-			failed := c.stderr == "ZeroDivisionError"
-			if !sameFiles(files, c.files) || exit.Code != 0 != failed || !strings.Contains(stderr, c.stderr) || c.stderr == "" && stderr != "" {
-				t.Errorf("want %s, got %s", c.files, describe(exit))
-			}
-			if len(exit.Warnings) > 0 {
-				t.Errorf("warnings: %q", exit.Warnings)
-			}
+			checkFigures(t, exit, c.files, c.stderr)
 		})
 	}
 	if p, err := g.Preview(t.Context(), "figure-1.png", 1<<20); err != nil || p.Shrunk {
@@ -73,13 +60,31 @@ func figures(t *testing.T, g execution.Guest) {
 	}
 }
 
+func checkFigures(t *testing.T, exit core.Exit, want, wantStderr string) {
+	t.Helper()
+	var files []string
+	for _, f := range exit.Files {
+		if files = append(files, f.Path); f.Size == 0 {
+			t.Errorf("%s is empty", f.Path)
+		}
+	}
+	stderr := string(exit.Stderr.Head)
+	failed := wantStderr == "ZeroDivisionError"
+	if !sameFiles(files, want) || exit.Code != 0 != failed || !strings.Contains(stderr, wantStderr) || wantStderr == "" && stderr != "" {
+		t.Errorf("want %s, got %s", want, describe(exit))
+	}
+	if len(exit.Warnings) > 0 {
+		t.Errorf("warnings: %q", exit.Warnings)
+	}
+}
+
 // sameFiles compares without regard to order: paths are sorted as text, figures by number.
 func sameFiles(got []string, want string) bool {
 	seen := map[string]int{}
 	for _, name := range got {
 		seen[name]++
 	}
-	for _, name := range strings.Fields(want) {
+	for name := range strings.FieldsSeq(want) {
 		seen[name]--
 	}
 	for _, n := range seen {

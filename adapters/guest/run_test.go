@@ -25,11 +25,11 @@ func command(argv ...string) core.RunSpec {
 	return core.RunSpec{ID: rand.Text(), Argv: argv, Timeout: 30 * time.Second, Output: limits()}
 }
 
-func run(t testing.TB, g execution.Guest, spec core.RunSpec) core.Exit {
-	t.Helper()
-	exit, err := g.Run(t.Context(), spec, nil)
+func run(tb testing.TB, g execution.Guest, spec core.RunSpec) core.Exit {
+	tb.Helper()
+	exit, err := g.Run(tb.Context(), spec, nil)
 	if err != nil {
-		t.Fatalf("Run: %v", err)
+		tb.Fatalf("Run: %v", err)
 	}
 	return exit
 }
@@ -85,7 +85,7 @@ func TestPython(t *testing.T) {
 		{name: "os._exit", code: "import os; print('a', flush=True); os._exit(5)", want: want{code: 5, stdout: "a\n"}},
 		{name: "B03 escapes", code: `print("a<b && c>d & e")`, want: want{stdout: "a<b && c>d & e\n"}},
 		{name: "B05 heredoc words", code: "a = '''\nEOL\nEOF\n'''\nprint(1)", want: want{stdout: "1\n"}},
-		{name: "B06 blank lines", code: "print()\nprint()\nprint()", want: want{stdout: "\n\n\n"}},
+		{name: "B06 blank lines", code: "print()\nprint('\\n')", want: want{stdout: "\n\n\n"}},
 		{name: "B07 unicode", code: `print('C:\\Users\\x\\new'); print('😀 ж 漢 \u202e')`, want: want{stdout: "C:\\Users\\x\\new\n😀 ж 漢 \u202e\n"}},
 		{name: "lone surrogate", code: `print('\udcff'); print(ascii(input()))`, stdin: []byte("\xff\n"), want: want{stdout: "\\udcff\n'\\udcff'\n"}},
 		{name: "B09 1 MB", code: "x = '" + long + "'\nprint(len(x))", want: want{stdout: "1048576\n"}},
@@ -113,7 +113,7 @@ func TestPython(t *testing.T) {
 		{name: "syntax error", code: "print(1)\nx = = 2", want: want{code: 1, stderr: "  File \"/tmp/.boxwright/main.py\", line 2\n    x = = 2\n        ^\nSyntaxError: invalid syntax\n"}},
 		{name: "excepthook", code: "import sys\nsys.excepthook = lambda *a: print('hook', a[0].__name__)\n1/0", want: want{code: 1, stdout: "hook ZeroDivisionError\n"}},
 		{name: "interrupt", code: "raise KeyboardInterrupt", want: want{code: 130, signal: "SIGINT", stderr: "KeyboardInterrupt"}},
-		{name: "recursion", code: "def f(): f()\nf()", want: want{code: 1, stderr: "RecursionError"}},
+		{name: "recursion", code: "def again(x): again(x + 1)\nagain(0)", want: want{code: 1, stderr: "RecursionError"}},
 		{name: "getsource", code: "import inspect\ndef f():\n    return 1\nprint(inspect.getsource(f))", want: want{stdout: "def f():\n    return 1\n\n"}},
 		{name: "atexit", code: "import atexit; atexit.register(print, 'bye'); print('hi')", want: want{stdout: "hi\nbye\n"}},
 		{name: "atexit after error", code: "import atexit; atexit.register(print, 'bye'); 1/0", want: want{code: 1, stdout: "bye\n", stderr: "ZeroDivisionError"}},
@@ -138,7 +138,7 @@ func TestPython(t *testing.T) {
 		{name: "descriptors", code: "import os; print(sorted(os.listdir('/proc/self/fd')))", want: want{stdout: "['0', '1', '2', '3']\n"}},
 		{name: "oom score", code: "print(open('/proc/self/oom_score_adj').read())", want: want{stdout: "1000\n\n"}},
 		{name: "core size", code: "import resource; print(resource.getrlimit(resource.RLIMIT_CORE))", want: want{stdout: "(0, 0)\n"}},
-		{name: "signals", code: "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL, signal.pthread_sigmask(signal.SIG_BLOCK, []))", want: want{stdout: "True True True set()\n"}},
+		{name: "signals", code: "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL, signal.pthread_sigmask(signal.SIG_BLOCK, []), sep=',')", want: want{stdout: "True,True,True,set()\n"}},
 		{name: "SIGSEGV", code: "import ctypes; ctypes.string_at(0)", want: want{code: 139, signal: "SIGSEGV"}},
 		{name: "B87 time zone", code: "import zoneinfo; print(zoneinfo.ZoneInfo('Asia/Tokyo'))", want: want{stdout: "Asia/Tokyo\n"}},
 	} {
@@ -152,34 +152,48 @@ func TestPython(t *testing.T) {
 
 func TestOutputIsCutButNotTheRun(t *testing.T) {
 	g := start(t, pythonImage)
-	t.Run("B13 many lines", func(t *testing.T) {
-		spec := python("for i in range(10**6): print(i)")
-		exit := run(t, g, spec)
-		if exit.Code != 0 || exit.Stdout.Total != 6888890 || exit.Stdout.Cut() <= 0 ||
-			!bytes.HasPrefix(exit.Stdout.Head, []byte("0\n1\n2\n")) || !bytes.HasSuffix(exit.Stdout.Tail, []byte("\n999999\n")) {
-			t.Error(describe(exit))
-		}
-		var all bytes.Buffer
-		n, err := g.ReadOutput(t.Context(), spec.ID, core.Stdout, &all, 64<<20)
-		if err != nil || n != exit.Stdout.Total || bytes.Count(all.Bytes(), []byte("\n")) != 1000000 {
-			t.Errorf("read back %d bytes, %v", n, err)
-		}
-	})
-	t.Run("B01 spilled bytes are exact", func(t *testing.T) {
-		spec := python("import sys; sys.stdout.buffer.write(bytes(range(256))*16384); sys.stderr.buffer.write(b'e'*200000)")
-		exit := run(t, g, spec)
-		var all bytes.Buffer
-		if _, err := g.ReadOutput(t.Context(), spec.ID, core.Stdout, &all, 3<<20); err != nil || all.Len() != 3<<20 {
-			t.Errorf("read back %d, %v", all.Len(), err)
-		}
-		whole := make([]byte, 256)
-		for i := range whole {
-			whole[i] = byte(i)
-		}
-		if !bytes.Equal(all.Bytes(), bytes.Repeat(whole, 3<<20/256)) || exit.Stderr.Spilled != 200000 {
-			t.Error("not what was written")
-		}
-	})
+	spec := python("for i in range(10**6): print(i)")
+	exit := run(t, g, spec)
+	if exit.Code != 0 || exit.Stdout.Total != 6888890 || exit.Stdout.Cut() <= 0 ||
+		!bytes.HasPrefix(exit.Stdout.Head, []byte("0\n1\n2\n")) || !bytes.HasSuffix(exit.Stdout.Tail, []byte("\n999999\n")) {
+		t.Error(describe(exit))
+	}
+	var all bytes.Buffer
+	n, err := g.ReadOutput(t.Context(), spec.ID, core.Stdout, &all, 64<<20)
+	if err != nil || n != exit.Stdout.Total || bytes.Count(all.Bytes(), []byte("\n")) != 1000000 {
+		t.Errorf("read back %d bytes, %v", n, err)
+	}
+}
+
+func TestSpilledBytesAreExact(t *testing.T) {
+	g := start(t, pythonImage)
+	spec := python("import sys; sys.stdout.buffer.write(bytes(range(256))*16384); sys.stderr.buffer.write(b'e'*200000)")
+	exit := run(t, g, spec)
+	var all bytes.Buffer
+	if _, err := g.ReadOutput(t.Context(), spec.ID, core.Stdout, &all, 3<<20); err != nil || all.Len() != 3<<20 {
+		t.Errorf("read back %d, %v", all.Len(), err)
+	}
+	whole := make([]byte, 256)
+	for i := range whole {
+		whole[i] = byte(i)
+	}
+	if !bytes.Equal(all.Bytes(), bytes.Repeat(whole, 3<<20/256)) || exit.Stderr.Spilled != 200000 {
+		t.Error("not what was written")
+	}
+	if _, err := g.ReadOutput(t.Context(), "unknown", core.Stdout, &all, 10); core.KindOf(err) != core.ErrNotFound {
+		t.Errorf("an unknown run: %v", err)
+	}
+}
+
+func TestB15EndlessOutput(t *testing.T) {
+	g := start(t, busyboxImage)
+	spec := command("yes")
+	spec.Timeout, spec.Output.Spill, spec.Stream = time.Second, 1<<20, true
+	var most int
+	exit, err := g.Run(t.Context(), spec, func(_ core.Stream, data []byte) { most = max(most, len(data)) })
+	if err != nil || !exit.TimedOut || exit.Stdout.Total < 10<<20 || exit.Stdout.Spilled != 1<<20 || most == 0 || most > 64<<10 {
+		t.Errorf("%v, at most %d at once, %d spilled, %d in all", err, most, exit.Stdout.Spilled, exit.Stdout.Total)
+	}
 }
 
 func TestTimeout(t *testing.T) {
@@ -367,6 +381,14 @@ func TestLostStream(t *testing.T) {
 	}
 	if _, err := g.Run(t.Context(), python("print(1)"), nil); core.KindOf(err) != core.ErrUnavailable {
 		t.Errorf("the box is gone: %v", err)
+	}
+}
+
+func TestExpiry(t *testing.T) {
+	require(t, pythonImage)
+	b := newBox(t, pythonImage, "--", "--expires", time.Now().Add(3*time.Second).UTC().Format(time.RFC3339))
+	if code, err := docker("wait", b.id); err != nil || code != "0" {
+		t.Errorf("the box ended with %s, %v", code, err)
 	}
 }
 

@@ -24,16 +24,16 @@ func withstandSignals() {
 	const last, reserved, reservedToo = syscall.Signal(64), syscall.Signal(32), syscall.Signal(34)
 	caught := make(chan os.Signal, 1)
 	for n := syscall.Signal(1); n <= last; n++ {
-		switch {
-		case n == syscall.SIGURG || n == syscall.SIGCHLD || n == reserved+1: // the runtime's and the reaper's
-		case n == reserved || n == reservedToo:
+		switch n {
+		case syscall.SIGURG, syscall.SIGCHLD, reserved + 1: // the runtime's and the reaper's
+		case reserved, reservedToo:
 			ignore(n)
 		default:
 			signal.Notify(caught, n)
 		}
 	}
 	go func() {
-		for range caught { //nolint:revive // taken so that the next can come
+		for range caught { // taken so that the next can come
 		}
 	}()
 }

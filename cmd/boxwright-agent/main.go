@@ -35,7 +35,7 @@ func run(args []string) error {
 	case "serve":
 		return serve(args)
 	case "dial":
-		return dial(os.Stdin, os.Stdout)
+		return dial(os.Stdin, os.Stdout) //nolint:forbidigo // its stdout is the stream to the host
 	case "preview":
 		return renderPreview(args)
 	case "version":

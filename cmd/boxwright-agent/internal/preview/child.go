@@ -147,7 +147,7 @@ func (r Renderer) start(file *os.File, limit int64) (*os.File, int, <-chan sysca
 	defer null.Close() //nolint:errcheck // the child has a copy
 	mark := r.Reaper.Mark()
 	argv := []string{r.Program, "preview", strconv.FormatInt(limit, 10)}
-	pid, err := syscall.ForkExec(r.Program, argv, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(r.Program, argv, &syscall.ProcAttr{ //nolint:gosec // the agent itself
 		Dir:   "/",
 		Files: []uintptr{file.Fd(), uintptr(ends[1]), null.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},

@@ -20,7 +20,7 @@ func command(r *reaper.Reaper, argv []string, dir string, env map[string]string,
 		return python.Process{}, err
 	}
 	mark := r.Mark()
-	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{ //nolint:gosec // what the caller asked for, inside the box
 		Dir:   dir,
 		Env:   Pairs(env),
 		Files: []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])},

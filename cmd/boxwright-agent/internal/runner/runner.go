@@ -8,6 +8,7 @@ package runner
 import (
 	"context"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/capture"
@@ -96,8 +97,7 @@ func (r *Runner) Begin(spec core.RunSpec) (*Run, error) {
 // forget needs the lock. It drops the oldest runs that ended, and the oldest spilled output.
 func (r *Runner) forget() {
 	ended, spilled := 0, int64(0)
-	for i := len(r.order) - 1; i >= 0; i-- {
-		run := r.order[i]
+	for i, run := range slices.Backward(r.order) {
 		if !run.ended() {
 			continue
 		}
@@ -110,7 +110,7 @@ func (r *Runner) forget() {
 		}
 		if ended > keptRuns {
 			delete(r.runs, run.spec.ID)
-			r.order = append(r.order[:i], r.order[i+1:]...)
+			r.order = slices.Delete(r.order, i, i+1)
 		}
 	}
 }
@@ -129,12 +129,7 @@ func (r *Runner) Abandon(run *Run) {
 		return
 	}
 	delete(r.runs, run.spec.ID)
-	for i, other := range r.order {
-		if other == run {
-			r.order = append(r.order[:i], r.order[i+1:]...)
-			return
-		}
-	}
+	r.order = slices.DeleteFunc(r.order, func(other *Run) bool { return other == run })
 }
 
 // Start starts the run once it is its turn. code is nil for a command, stdin for none.

@@ -1,0 +1,166 @@
+package guest_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/containerd/ttrpc"
+
+	"github.com/boxwright/boxwright/adapters/guest"
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
+	guestv1 "github.com/boxwright/boxwright/proto/boxwright/guest/v1"
+)
+
+// peer is a backend whose box is a function at the other end of the stream.
+type peer struct {
+	execution.Backend
+	serve func(net.Conn)
+	dials atomic.Int32
+}
+
+func (p *peer) Dial(context.Context, string) (io.ReadWriteCloser, error) {
+	if p.serve == nil {
+		return nil, core.Errorf(core.ErrNotFound, "there is no such box")
+	}
+	p.dials.Add(1)
+	ours, theirs := net.Pipe()
+	go p.serve(theirs)
+	return ours, nil
+}
+
+// stalling is an agent that answers Describe and nothing else.
+type stalling struct{ guestv1.GuestServiceService }
+
+func (stalling) Describe(context.Context, *guestv1.DescribeRequest) (*guestv1.DescribeResponse, error) {
+	return &guestv1.DescribeResponse{}, nil
+}
+
+func (stalling) Run(ctx context.Context, _ guestv1.GuestService_RunServer) error { return wait(ctx) }
+
+func (stalling) WriteFile(ctx context.Context, _ guestv1.GuestService_WriteFileServer) error {
+	return wait(ctx)
+}
+
+func (stalling) Kill(ctx context.Context, _ *guestv1.KillRequest) (*guestv1.KillResponse, error) {
+	return nil, wait(ctx)
+}
+
+func (stalling) ReadFile(ctx context.Context, _ *guestv1.ReadFileRequest) (*guestv1.ReadFileResponse, error) {
+	return nil, wait(ctx)
+}
+
+func (stalling) ReadOutput(ctx context.Context, _ *guestv1.ReadOutputRequest) (*guestv1.ReadOutputResponse, error) {
+	return nil, wait(ctx)
+}
+
+func (stalling) Preview(ctx context.Context, _ *guestv1.PreviewRequest) (*guestv1.PreviewResponse, error) {
+	return nil, wait(ctx)
+}
+
+func wait(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// one is a listener of one connection.
+type one struct {
+	conns chan net.Conn
+	net.Listener
+}
+
+func (o one) Accept() (net.Conn, error) {
+	conn, ok := <-o.conns
+	if !ok {
+		return nil, io.EOF
+	}
+	return conn, nil
+}
+
+func (one) Close() error { return nil }
+
+func serveStalling(conn net.Conn) {
+	server, err := ttrpc.NewServer()
+	if err != nil {
+		return
+	}
+	guestv1.RegisterGuestServiceService(server, stalling{})
+	conns := make(chan net.Conn, 1)
+	conns <- conn
+	_ = server.Serve(context.Background(), one{conns: conns})
+}
+
+// TestNothingWaitsForEver: whatever the box does, a call returns soon after its ctx.
+func TestNothingWaitsForEver(t *testing.T) {
+	for name, serve := range map[string]func(net.Conn){
+		"reads nothing":   func(net.Conn) {},
+		"answers nothing": func(c net.Conn) { _, _ = io.Copy(io.Discard, c) },
+	} {
+		t.Run("Connect/"+name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := guest.New().Connect(ctx, &peer{serve: serve}, "x"); core.KindOf(err) != core.ErrTimeout {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	g, err := guest.New().Connect(t.Context(), &peer{serve: serveStalling}, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	for name, do := range map[string]func(context.Context) error{
+		"Run": func(ctx context.Context) error { _, err := g.Run(ctx, python("1"), nil); return err },
+		"ReadFile": func(ctx context.Context) error {
+			_, err := g.ReadFile(ctx, "x", io.Discard, 1)
+			return err
+		},
+		"ReadOutput": func(ctx context.Context) error {
+			_, err := g.ReadOutput(ctx, "x", core.Stdout, io.Discard, 1)
+			return err
+		},
+		"WriteFile": func(ctx context.Context) error { return g.WriteFile(ctx, "x", strings.NewReader("x")) },
+		"Preview":   func(ctx context.Context) error { _, err := g.Preview(ctx, "x", 1); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if err := do(ctx); core.KindOf(err) != core.ErrTimeout {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestABrokenPeer(t *testing.T) {
+	for name, serve := range map[string]func(net.Conn){
+		"closes":       func(c net.Conn) { _ = c.Close() },
+		"says garbage": func(c net.Conn) { _, _ = c.Write([]byte(strings.Repeat("\xff", 1000))); _ = c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := guest.New().Connect(t.Context(), &peer{serve: serve}, "x"); core.KindOf(err) != core.ErrUnavailable {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if _, err := guest.New().Connect(t.Context(), &peer{}, "x"); core.KindOf(err) != core.ErrNotFound {
+		t.Errorf("no box: %v", err)
+	}
+}
+
+func TestClosed(t *testing.T) {
+	p := &peer{serve: serveStalling}
+	g, err := guest.New().Connect(t.Context(), p, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = g.Close(), g.Close()
+	if err := g.WriteFile(t.Context(), "x", strings.NewReader("x")); core.KindOf(err) != core.ErrUnavailable || p.dials.Load() != 1 {
+		t.Errorf("got %v after %d dials", err, p.dials.Load())
+	}
+}
