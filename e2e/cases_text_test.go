@@ -28,7 +28,7 @@ func textCases() []testCase {
 			code: "x = '''\nEOL\nEOF\n\"\"\"\n$(touch pwned) `touch pwned`\n'''\nprint(1)\n#EOL\n",
 			want: outcome{stdout: "1\n"},
 		},
-		{id: "B06 blank lines", code: "print('a\\n\\n\\nb')\nprint()\nprint()\nprint()", want: outcome{stdout: "a\n\n\nb\n\n\n\n"}},
+		{id: "B06 blank lines", code: "print('a\\n\\n\\nb')\nfor _ in range(3): print()", want: outcome{stdout: "a\n\n\nb\n\n\n\n"}},
 		{
 			id: "B06 blank lines while streamed",
 			play: func(t *testing.T, s *server) {

@@ -9,10 +9,8 @@ import (
 	"testing"
 )
 
-// killed is a run whose time was up.
-func killed(stdout string) outcome {
-	return outcome{status: "timed_out", exit: 137, signal: "SIGKILL", stdout: stdout}
-}
+// killed is a run whose time was up before it had said anything.
+func killed() outcome { return outcome{status: "timed_out", exit: 137, signal: "SIGKILL"} }
 
 // timeCases: time, cancellation, processes.
 func timeCases() []testCase {
@@ -27,7 +25,7 @@ func timeCases() []testCase {
 		},
 		{
 			id: "B27 a stopped process", code: "import os; os.kill(0, 19)", with: args{"timeout_seconds": 3},
-			want: killed(""),
+			want: killed(),
 		},
 		{id: "B29 20 timeouts at once", play: twentyTimeouts},
 		{id: "B30 one rule for the time limit", play: timeLimits},
@@ -42,7 +40,7 @@ func timeCases() []testCase {
 		},
 		{
 			id: "B35 a timeout is its own kind", code: "import time; time.sleep(99)", with: args{"timeout_seconds": 1},
-			want: killed(""),
+			want: killed(),
 			also: func(t *testing.T, _ *server, r result) { holds(t, r.text, "timed_out", "timeout_seconds") },
 		},
 		{id: "B37 fork bomb", play: forkBomb},
@@ -64,7 +62,7 @@ func nothingGoesOn(t *testing.T, _ *server) {
 	c := s.begin(t, program(code, "timeout_seconds", 2))
 	box := s.awaitBox(t)
 	r := c.wait(t)
-	killed("").check(t, r)
+	killed().check(t, r)
 	if ms := r.DurationMS["run"]; ms < 1900 || ms > 10_000 {
 		t.Errorf("the run took %v ms", ms)
 	}
@@ -84,7 +82,7 @@ func twentyTimeouts(t *testing.T, s *server) {
 				t.Errorf("not answered: %v", c.err)
 				return
 			}
-			killed("").check(t, decode(t, c.answer))
+			killed().check(t, decode(t, c.answer))
 		})
 	}
 	all.Wait()
