@@ -54,7 +54,7 @@ func (c *command) Start(context.Context) error {
 		return err
 	}
 	defer closeAll(stdoutW, stderrW)
-	cmd := exec.Command(c.path)
+	cmd := exec.Command(c.path) //nolint:gosec // the operator names it
 	cmd.Env = c.env
 	cmd.Stdout, cmd.Stderr = stdoutW, stderrW
 	cmd.SysProcAttr = ownGroup()

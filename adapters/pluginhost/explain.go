@@ -3,6 +3,7 @@ package pluginhost
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -70,8 +71,8 @@ func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lines := strings.Split(string(t.buf), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if line := strings.TrimSpace(lines[i]); line != "" && !strings.HasPrefix(line, "{") {
+	for _, line := range slices.Backward(lines) {
+		if line := strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "{") {
 			return strings.ToValidUTF8(line, "�")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -69,7 +70,7 @@ func (b *bridge) Log(level hclog.Level, msg string, args ...any) {
 	if dropped > 0 {
 		b.out.Warn("the plugin logs too much; lines were dropped", "lines", dropped)
 	}
-	b.out.Log(context.Background(), to, clip(msg), clipArgs(append(b.args[:len(b.args):len(b.args)], args...))...)
+	b.out.Log(context.Background(), to, clip(msg), clipArgs(append(slices.Clip(b.args), args...))...)
 }
 
 // Trace implements hclog.Logger.
@@ -112,7 +113,7 @@ func (b *bridge) ImpliedArgs() []any { return b.args }
 // With implements hclog.Logger.
 func (b *bridge) With(args ...any) hclog.Logger {
 	more := *b
-	more.args = append(b.args[:len(b.args):len(b.args)], args...)
+	more.args = append(slices.Clip(b.args), args...)
 	return &more
 }
 

@@ -135,20 +135,28 @@ func TestImageOfAnotherArchitecture(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := b.Create(t.Context(), specOf(env))
-	if core.KindOf(err) != core.ErrUnsupported || !strings.Contains(err.Error(), ref) || !strings.Contains(err.Error(), "s390x") || !strings.Contains(err.Error(), runtime.GOARCH) {
-		t.Errorf("without an agent: %v", err)
-	}
+	isUnsupported(t, err, ref, "s390x", runtime.GOARCH)
 	b.agents.paths["s390x"] = textAgent(t)
 	_, err = b.Create(t.Context(), specOf(env))
-	if core.KindOf(err) != core.ErrUnsupported || !strings.Contains(err.Error(), "s390x") || !strings.Contains(err.Error(), "linux/"+runtime.GOARCH) {
-		t.Errorf("on an engine that cannot run it: %v", err)
-	}
+	isUnsupported(t, err, ref, "s390x", "linux/"+runtime.GOARCH)
 	have, err := b.List(t.Context(), env.Instance)
 	if err != nil || len(have.Boxes) > 0 {
 		t.Errorf("%+v is left, %v", have.Boxes, err)
 	}
 	if err := executiontest.Sweep(t.Context(), env); err != nil {
 		t.Error(err)
+	}
+}
+
+func isUnsupported(t *testing.T, err error, names ...string) {
+	t.Helper()
+	if core.KindOf(err) != core.ErrUnsupported {
+		t.Fatalf("got %v", err)
+	}
+	for _, name := range names {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("it does not name %s: %v", name, err)
+		}
 	}
 }
 

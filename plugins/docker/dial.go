@@ -129,7 +129,7 @@ func (s *stream) Close() error {
 // error at the end. What it reads comes from inside the box.
 type frameReader struct {
 	r        io.Reader
-	left     uint32 // bytes of the current stdout frame that are not read yet
+	left     int // bytes of the current stdout frame that are not read yet
 	complain []byte
 }
 
@@ -143,8 +143,8 @@ func (f *frameReader) Read(p []byte) (int, error) {
 			return 0, f.end(err)
 		}
 	}
-	n, err := f.r.Read(p[:min(len(p), int(f.left))])
-	f.left -= uint32(n)
+	n, err := f.r.Read(p[:min(len(p), f.left)])
+	f.left -= n
 	if n > 0 {
 		return n, nil
 	}
@@ -157,7 +157,7 @@ func (f *frameReader) next() error {
 	if _, err := io.ReadFull(f.r, header[:]); err != nil {
 		return err
 	}
-	size := binary.BigEndian.Uint32(header[4:])
+	size := int(binary.BigEndian.Uint32(header[4:]))
 	switch {
 	case header[1]|header[2]|header[3] != 0 || size > maxFrame:
 		return core.Errorf(core.ErrInternal, "the engine sent something else than a frame")
@@ -170,14 +170,14 @@ func (f *frameReader) next() error {
 	return core.Errorf(core.ErrInternal, "the engine sent a frame of an unknown stream")
 }
 
-func (f *frameReader) keep(size uint32) error {
-	room := min(int(size), maxComplain-len(f.complain))
+func (f *frameReader) keep(size int) error {
+	room := min(size, maxComplain-len(f.complain))
 	part := make([]byte, room)
 	if _, err := io.ReadFull(f.r, part); err != nil {
 		return err
 	}
 	f.complain = append(f.complain, part...)
-	_, err := io.CopyN(io.Discard, f.r, int64(int(size)-room))
+	_, err := io.CopyN(io.Discard, f.r, int64(size-room))
 	return err
 }
 

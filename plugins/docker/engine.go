@@ -33,8 +33,8 @@ type finder struct {
 	now *engine
 }
 
-func newFinder(s Settings, m surroundings, opts ...client.Opt) *finder {
-	return &finder{settings: s, machine: m, opts: opts, search: make(chan struct{}, 1)}
+func newFinder(s Settings, m surroundings) *finder {
+	return &finder{settings: s, machine: m, search: make(chan struct{}, 1)}
 }
 
 // engine is one connection to a daemon, with what is known of it.

@@ -46,7 +46,7 @@ type lab struct {
 }
 
 // newLab finds the engine, or skips the test; BOXWRIGHT_REQUIRE forbids that.
-func newLab(t testing.TB) *lab {
+func newLab(t *testing.T) *lab {
 	t.Helper()
 	l := &lab{}
 	found, err := newFinder(Settings{}, machine()).engine(t.Context())
@@ -62,7 +62,7 @@ func newLab(t testing.TB) *lab {
 	return l
 }
 
-func buildStandin(t testing.TB) string {
+func buildStandin(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "standin")
 	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/standin")
@@ -73,7 +73,7 @@ func buildStandin(t testing.TB) string {
 	return path
 }
 
-func (l *lab) importEmpty(t testing.TB) {
+func (l *lab) importEmpty(t *testing.T) {
 	t.Helper()
 	if _, err := l.api.ImageInspect(t.Context(), testImage); err == nil {
 		return

@@ -163,7 +163,7 @@ func (p *pull) fetch(ctx context.Context, e *engine, ref string) error {
 	if err != nil {
 		return e.pullError(ctx, ref, err)
 	}
-	defer body.Close()
+	defer func() { _ = body.Close() }() // it was only read
 	layers := map[string]message{}
 	for dec := json.NewDecoder(body); ; {
 		var m message

@@ -102,16 +102,16 @@ func TestPullErrors(t *testing.T) {
 		"write /var/lib/docker/x: no space left on device":                                                                   core.ErrExhausted,
 		"something new": core.ErrInternal,
 	} {
-		err := e.pullError(t.Context(), "x:1", errText(text))
+		err := e.pullError(t.Context(), "x:1", textError(text))
 		if core.KindOf(err) != want || !strings.Contains(err.Error(), "x:1") {
 			t.Errorf("%s: got %s: %v", text, core.KindOf(err), err)
 		}
 	}
 }
 
-type errText string
+type textError string
 
-func (e errText) Error() string { return string(e) }
+func (e textError) Error() string { return string(e) }
 
 func TestUnreachableRegistry(t *testing.T) {
 	lab := newLab(t)

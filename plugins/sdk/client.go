@@ -16,15 +16,15 @@ import (
 	"github.com/boxwright/boxwright/ports/execution"
 )
 
-// errLost is the cause of every error that came from the connection, not from the plugin.
-type errLost struct{}
+// lostError is the cause of every error that came from the connection, not from the plugin.
+type lostError struct{}
 
 // Error implements error.
-func (errLost) Error() string { return "the connection to the plugin is lost" }
+func (lostError) Error() string { return "the connection to the plugin is lost" }
 
 // IsLost reports whether err says that the plugin's process or connection ended. Such an error
 // is also core.ErrUnavailable.
-func IsLost(err error) bool { return errors.As(err, &errLost{}) }
+func IsLost(err error) bool { return errors.As(err, &lostError{}) }
 
 // Client is a plugin's backend as the host sees it.
 type Client struct {
@@ -123,7 +123,7 @@ func fromStatus(ctx context.Context, err error) error {
 	st := status.Convert(err)
 	broken := st.Code() == codes.Unavailable || st.Code() == codes.Canceled
 	if ctx.Err() == nil && broken && len(st.Details()) == 0 {
-		return &core.Error{Kind: core.ErrUnavailable, Message: "the plugin does not answer", Cause: errLost{}}
+		return &core.Error{Kind: core.ErrUnavailable, Message: "the plugin does not answer", Cause: lostError{}}
 	}
 	return wire.FromStatus(ctx, err)
 }

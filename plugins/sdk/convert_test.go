@@ -2,7 +2,7 @@ package sdk
 
 import (
 	"reflect"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,6 +78,15 @@ func (f filler) at(t *testing.T, v reflect.Value, path string) {
 		v.SetFloat(float64(len(path)) + 0.5)
 	case reflect.Uint8:
 		v.SetUint(uint64(len(path)))
+	default:
+		f.inner(t, v, path)
+	}
+}
+
+// inner fills what has parts.
+func (f filler) inner(t *testing.T, v reflect.Value, path string) {
+	t.Helper()
+	switch v.Kind() {
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 		f.at(t, v.Index(0), path+"[0]")
@@ -90,10 +99,9 @@ func (f filler) at(t *testing.T, v reflect.Value, path string) {
 			v.SetMapIndex(reflect.ValueOf(key).Convert(v.Type().Key()), value)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			name := v.Type().Field(i).Name
-			if !strings.Contains(strings.Join(f.except, ","), name) {
-				f.at(t, v.Field(i), path+"."+name)
+		for field, value := range v.Fields() {
+			if !slices.Contains(f.except, field.Name) {
+				f.at(t, value, path+"."+field.Name)
 			}
 		}
 	default:

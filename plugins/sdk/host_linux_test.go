@@ -78,6 +78,6 @@ func playHost(t *testing.T) {
 	if len(children) != 1 {
 		t.Fatalf("the children are %q", children)
 	}
-	os.Stdout.WriteString("\nplugin " + children[0] + "\n")
+	os.Stdout.WriteString("\nplugin " + children[0] + "\n") //nolint:forbidigo // the parent reads it
 	time.Sleep(time.Minute)
 }

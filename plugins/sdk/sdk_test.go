@@ -32,7 +32,7 @@ func serving(b execution.Backend) sdk.Open {
 }
 
 // overGRPC serves b in this process and returns the client's end.
-func overGRPC(t testing.TB, open sdk.Open) *sdk.Client {
+func overGRPC(t *testing.T, open sdk.Open) *sdk.Client {
 	t.Helper()
 	conn, _ := plugin.TestPluginGRPCConn(t, false, sdk.Plugins(open)[sdk.ProtocolVersion])
 	t.Cleanup(func() { conn.Close() })
@@ -43,7 +43,7 @@ func overGRPC(t testing.TB, open sdk.Open) *sdk.Client {
 	return raw.(*sdk.Client)
 }
 
-func configured(t testing.TB, b execution.Backend) *sdk.Client {
+func configured(t *testing.T, b execution.Backend) *sdk.Client {
 	t.Helper()
 	c := overGRPC(t, serving(b))
 	if err := c.Configure(t.Context(), sdk.Config{}); err != nil {

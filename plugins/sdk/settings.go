@@ -56,7 +56,7 @@ func settingNames(into any) []string {
 		t = t.Elem()
 	}
 	var names []string
-	for field := range structFields(t) {
+	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name != "" && name != "-" {
 			names = append(names, name)
@@ -64,14 +64,4 @@ func settingNames(into any) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-func structFields(t reflect.Type) func(yield func(reflect.StructField) bool) {
-	return func(yield func(reflect.StructField) bool) {
-		for i := range t.NumField() {
-			if !yield(t.Field(i)) {
-				return
-			}
-		}
-	}
 }

@@ -125,7 +125,7 @@ func (s *server) Dial(stream grpc.BidiStreamingServer[backendv1.DialRequest, bac
 	if err != nil {
 		return wire.ToStatus(err)
 	}
-	defer agent.Close()
+	defer func() { _ = agent.Close() }() // it ends either way
 	if err := stream.Send(&backendv1.DialResponse{}); err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (s *server) Dial(stream grpc.BidiStreamingServer[backendv1.DialRequest, bac
 
 // toAgent ends with the stream; closing the agent's side ends fromAgent.
 func toAgent(stream grpc.BidiStreamingServer[backendv1.DialRequest, backendv1.DialResponse], agent io.WriteCloser) {
-	defer agent.Close()
+	defer func() { _ = agent.Close() }() // it ends either way
 	for {
 		r, err := stream.Recv()
 		if err != nil {

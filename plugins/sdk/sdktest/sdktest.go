@@ -5,6 +5,7 @@ package sdktest
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"testing"
 
@@ -25,13 +26,13 @@ type Options struct {
 
 // Spawn launches the executable at path, configures it, and returns its backend. The process
 // ends with the test.
-func Spawn(t testing.TB, path string, o Options) *sdk.Client {
-	t.Helper()
-	backend, stop, err := Launch(t.Context(), path, o)
+func Spawn(tb testing.TB, path string, o Options) *sdk.Client {
+	tb.Helper()
+	backend, stop, err := Launch(tb.Context(), path, o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(stop)
+	tb.Cleanup(stop)
 	return backend
 }
 
@@ -40,7 +41,7 @@ func Launch(ctx context.Context, path string, o Options) (backend *sdk.Client, s
 	if o.Logger == nil {
 		o.Logger = hclog.NewNullLogger()
 	}
-	cmd := exec.Command(path, o.Args...)
+	cmd := exec.Command(path, o.Args...) //nolint:gosec // launching what it is given is its purpose
 	cmd.Env = append([]string{}, o.Env...)
 	process := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  sdk.Handshake(),
@@ -68,6 +69,9 @@ func connect(ctx context.Context, process *plugin.Client, cfg sdk.Config) (*sdk.
 	if err != nil {
 		return nil, err
 	}
-	backend := raw.(*sdk.Client) //nolint:forcetypeassert // the SDK's own plugin set made it
+	backend, ok := raw.(*sdk.Client)
+	if !ok {
+		return nil, errors.New("the SDK's own plugin set made something else than its client")
+	}
 	return backend, backend.Configure(ctx, cfg)
 }

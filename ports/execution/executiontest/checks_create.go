@@ -117,7 +117,7 @@ func checkCreateBadSpec(ctx context.Context, env Env) error {
 
 func checkCreateRefuse(ctx context.Context, env Env) error {
 	if env.Hooks.Weak == nil {
-		return errSkip{"Weak"}
+		return skipError{"Weak"}
 	}
 	weak, limit, err := env.Hooks.Weak(ctx)
 	if err != nil {
@@ -136,7 +136,7 @@ func checkCreateRefuse(ctx context.Context, env Env) error {
 
 func checkCreateWarn(ctx context.Context, env Env) error {
 	if env.Hooks.Weak == nil {
-		return errSkip{"Weak"}
+		return skipError{"Weak"}
 	}
 	weak, limit, err := env.Hooks.Weak(ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func checkCreateWarn(ctx context.Context, env Env) error {
 
 func checkCreateAllOrNothing(ctx context.Context, env Env) error {
 	if env.Hooks.Fail == nil {
-		return errSkip{"Fail"}
+		return skipError{"Fail"}
 	}
 	const most = 50
 	for n := 1; n <= most; n++ {
@@ -215,7 +215,7 @@ func checkCreateCancelled(ctx context.Context, env Env) error {
 
 func checkCreateInside(ctx context.Context, env Env) error {
 	if env.Hooks.Inside == nil {
-		return errSkip{"Inside"}
+		return skipError{"Inside"}
 	}
 	box, err := env.create(ctx, nil)
 	if err != nil {
@@ -248,7 +248,7 @@ func checkCreateInside(ctx context.Context, env Env) error {
 
 func checkCreateNetwork(ctx context.Context, env Env) error {
 	if env.Hooks.Inside == nil {
-		return errSkip{"Inside"}
+		return skipError{"Inside"}
 	}
 	box, err := env.create(ctx, nil)
 	if err != nil {
@@ -268,7 +268,7 @@ func checkCreateNetwork(ctx context.Context, env Env) error {
 
 func checkCreateMounts(ctx context.Context, env Env) error {
 	if env.Hooks.Inside == nil {
-		return errSkip{"Inside"}
+		return skipError{"Inside"}
 	}
 	volume, err := env.volume(ctx)
 	if err != nil {

@@ -37,7 +37,7 @@ func checkDialAgain(ctx context.Context, env Env) error {
 
 func checkDialTogether(ctx context.Context, env Env) error {
 	if env.Hooks.Answers == nil {
-		return errSkip{"Answers"}
+		return skipError{"Answers"}
 	}
 	box, err := env.create(ctx, nil)
 	if err != nil {
@@ -56,7 +56,7 @@ func checkDialTogether(ctx context.Context, env Env) error {
 		return fmt.Errorf("closing one: %w", err)
 	}
 	return together(many-1, func(i int) error {
-		defer streams[i+1].Close()
+		defer closing(streams[i+1])
 		return env.Hooks.Answers(ctx, streams[i+1])
 	})
 }
@@ -76,7 +76,7 @@ func together(n int, f func(i int) error) error {
 
 func checkDialCtx(ctx context.Context, env Env) error {
 	if env.Hooks.Answers == nil {
-		return errSkip{"Answers"}
+		return skipError{"Answers"}
 	}
 	box, err := env.create(ctx, nil)
 	if err != nil {
@@ -88,7 +88,7 @@ func checkDialCtx(ctx context.Context, env Env) error {
 	if err != nil {
 		return err
 	}
-	defer stream.Close()
+	defer closing(stream)
 	if err := settled(ctx); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func checkDialUnknown(ctx context.Context, env Env) error {
 
 func checkDialStopped(ctx context.Context, env Env) error {
 	if env.Hooks.Stop == nil {
-		return errSkip{"Stop"}
+		return skipError{"Stop"}
 	}
 	box, err := env.create(ctx, nil)
 	if err != nil {
@@ -152,7 +152,7 @@ func checkDialBoxGone(ctx context.Context, env Env) error {
 	if err != nil {
 		return err
 	}
-	defer stream.Close()
+	defer closing(stream)
 	return env.readEnds(ctx, stream, func() error { return env.Backend.Destroy(ctx, box.ID) })
 }
 

@@ -63,7 +63,7 @@ func checkImagePresent(ctx context.Context, env Env) error {
 
 func checkImageNotFetched(ctx context.Context, env Env) error {
 	if env.Hooks.Registry == nil {
-		return errSkip{"Registry"}
+		return skipError{"Registry"}
 	}
 	f, err := env.Hooks.Registry(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func checkImageNotFetched(ctx context.Context, env Env) error {
 
 func checkImageAlways(ctx context.Context, env Env) error {
 	if env.Hooks.Registry == nil {
-		return errSkip{"Registry"}
+		return skipError{"Registry"}
 	}
 	f, err := env.Hooks.Registry(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func checkImageNever(ctx context.Context, env Env) error {
 
 func checkImageMissing(ctx context.Context, env Env) error {
 	if env.Hooks.MissingImage == "" {
-		return errSkip{"MissingImage"}
+		return skipError{"MissingImage"}
 	}
 	_, err := env.Backend.EnsureImage(ctx, env.Hooks.MissingImage, core.PullMissing, nil)
 	if err := wantKind("a missing image", err, core.ErrNotFound); err != nil {
@@ -137,7 +137,7 @@ func checkImageMalformed(ctx context.Context, env Env) error {
 
 func checkImageProgress(ctx context.Context, env Env) error {
 	if env.Hooks.Registry == nil {
-		return errSkip{"Registry"}
+		return skipError{"Registry"}
 	}
 	f, err := env.Hooks.Registry(ctx)
 	if err != nil {

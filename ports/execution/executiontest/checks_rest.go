@@ -91,7 +91,7 @@ func checkListInstance(ctx context.Context, env Env) error {
 
 func checkListStopped(ctx context.Context, env Env) error {
 	if env.Hooks.Stop == nil {
-		return errSkip{"Stop"}
+		return skipError{"Stop"}
 	}
 	box, err := env.create(ctx, nil)
 	if err != nil {
@@ -157,7 +157,7 @@ func checkDestroyAgain(ctx context.Context, env Env) error {
 
 func checkDestroyStopped(ctx context.Context, env Env) error {
 	if env.Hooks.Stop == nil {
-		return errSkip{"Stop"}
+		return skipError{"Stop"}
 	}
 	box, err := env.create(ctx, nil)
 	if err != nil {
@@ -174,7 +174,7 @@ func checkDestroyStopped(ctx context.Context, env Env) error {
 
 func checkDestroyForeign(ctx context.Context, env Env) error {
 	if env.Hooks.ForeignBox == nil {
-		return errSkip{"ForeignBox"}
+		return skipError{"ForeignBox"}
 	}
 	foreign, err := env.Hooks.ForeignBox(ctx)
 	if err != nil {
@@ -292,7 +292,7 @@ func checkVolumeInUse(ctx context.Context, env Env) error {
 
 func checkVolumeForeign(ctx context.Context, env Env) error {
 	if env.Hooks.ForeignVolume == nil {
-		return errSkip{"ForeignVolume"}
+		return skipError{"ForeignVolume"}
 	}
 	foreign, err := env.Hooks.ForeignVolume(ctx)
 	if err != nil {
@@ -379,7 +379,7 @@ func (env Env) calls(box string) map[string]func(ctx context.Context) error {
 
 func checkUnavailable(ctx context.Context, env Env) error {
 	if env.Hooks.Down == nil {
-		return errSkip{"Down"}
+		return skipError{"Down"}
 	}
 	down, up, err := env.Hooks.Down(ctx)
 	if err != nil {

@@ -58,7 +58,7 @@ func RemoteFakeEnv(b execution.Backend) Env {
 			if err != nil {
 				return err
 			}
-			defer stream.Close()
+			defer closing(stream)
 			_, _ = ask(stream, "stop") // it ends without an answer
 			return nil
 		},

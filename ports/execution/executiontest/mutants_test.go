@@ -418,7 +418,8 @@ func destroyBreakers() map[string]func(execution.Backend) mutant {
 		"destroy/volumes-stay": func(b execution.Backend) mutant {
 			var mu sync.Mutex
 			mounted := map[string]string{}
-			return mutant{Backend: b,
+			return mutant{
+				Backend: b,
 				create: func(ctx context.Context, s core.BoxSpec) (core.Box, error) {
 					box, err := b.Create(ctx, s)
 					if err == nil && len(s.Mounts) > 0 && s.Mounts[0].Path == core.GuestCache {

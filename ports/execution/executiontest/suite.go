@@ -87,14 +87,14 @@ type Check struct {
 	Run    func(ctx context.Context, env Env) error
 }
 
-// errSkip says that the harness lacks a hook.
-type errSkip struct{ hook string }
+// skipError says that the harness lacks a hook.
+type skipError struct{ hook string }
 
 // Error implements error.
-func (e errSkip) Error() string { return "the harness has no hook " + e.hook }
+func (e skipError) Error() string { return "the harness has no hook " + e.hook }
 
 // Skipped reports whether a check could not be made for want of a hook.
-func Skipped(err error) bool { return errors.As(err, &errSkip{}) }
+func Skipped(err error) bool { return errors.As(err, &skipError{}) }
 
 // Timeout bounds one check. It is an emergency brake, not a measurement.
 const Timeout = 2 * time.Minute
@@ -198,7 +198,7 @@ func (env Env) answers(ctx context.Context, box string) error {
 	if err != nil {
 		return fmt.Errorf("dialling: %w", err)
 	}
-	defer stream.Close()
+	defer closing(stream)
 	if env.Hooks.Answers == nil {
 		return nil
 	}
@@ -210,9 +210,12 @@ func (env Env) inside(ctx context.Context, box string, folders ...string) (Insid
 	if err != nil {
 		return Inside{}, fmt.Errorf("dialling: %w", err)
 	}
-	defer stream.Close()
+	defer closing(stream)
 	return env.Hooks.Inside(ctx, stream, folders)
 }
+
+// closing closes what a check has done with; how that ends is no part of its sentence.
+func closing(c io.Closer) { _ = c.Close() }
 
 // find returns the box as List shows it.
 func (env Env) find(ctx context.Context, box string) (found core.Box, ok bool, err error) {
@@ -282,7 +285,7 @@ func (env Env) patience(ctx context.Context) (context.Context, context.CancelFun
 // wantKind reports an error of another kind than kind; want nil by "".
 func wantKind(what string, err error, kind core.Kind) error {
 	if got := core.KindOf(err); got != kind {
-		return fmt.Errorf("%s: got %q (%v), want %q", what, got, err, kind)
+		return fmt.Errorf("%s: got %q (%s), want %q", what, string(got), fmt.Sprint(err), string(kind))
 	}
 	return nil
 }
