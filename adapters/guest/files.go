@@ -69,18 +69,21 @@ func (g *Guest) WriteFile(ctx context.Context, path string, r io.Reader) error {
 		})
 		return err
 	}
-	err = writePieces(path, r, put)
-	if err != nil {
-		go func() { _ = stream.CloseSend() }() // it may not get through any more
-		return err
-	}
+	failed := writePieces(path, r, put)
+	// The agent ends its side once it has committed or removed the file.
 	_, err = call(ctx, g.link, func(context.Context, guestv1.GuestServiceClient) (*guestv1.WriteFileResponse, error) {
+		if failed != nil {
+			_ = stream.CloseSend()
+		}
 		_, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
 		return nil, err
 	})
+	if failed != nil {
+		return failed
+	}
 	return err
 }
 

@@ -234,7 +234,8 @@ for pid in os.listdir('/proc'):
     if pid.isdigit() and int(pid) not in (1, os.getpid()):
         try:
             args = open(f'/proc/{pid}/cmdline').read().split('\0')
-            if '/proc/self/fd/3' not in args and 'dial' not in args: print(pid, args, open(f'/proc/{pid}/status').read())
+            status = open(f'/proc/{pid}/status').read()
+            if '/proc/self/fd/3' not in args and 'dial' not in args and '(zombie)' not in status: print(pid, args, status)
         except OSError: pass
 `))
 	if exit.Code != 0 || exit.Stdout.Total != 0 {
