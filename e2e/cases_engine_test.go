@@ -78,7 +78,7 @@ func leavesNothing(t *testing.T, by os.Signal) {
 	s := serve(t, setup{})
 	c := s.begin(t, program("import time; time.sleep(600)", "timeout_seconds", 600))
 	c.awaitProgress(t, "running")
-	s.awaitBox(t)
+	s.awaitBox(t, "run")
 	plugin := s.plugin(t)
 	if by == nil {
 		s.stdin.Close()
@@ -122,7 +122,7 @@ func nextStartCleans(t *testing.T, _ *server) {
 	first := serve(t, setup{state: state})
 	c := first.begin(t, program("import time; time.sleep(600)", "timeout_seconds", 600))
 	c.awaitProgress(t, "running")
-	box := state.awaitBox(t)
+	box := state.awaitBox(t, "run")
 	plugin := first.plugin(t)
 	first.signal(t, syscall.SIGKILL)
 	first.awaitExit(t)

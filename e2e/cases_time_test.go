@@ -60,7 +60,7 @@ func nothingGoesOn(t *testing.T, _ *server) {
 	s := serve(t, setup{})
 	code := "import os, subprocess\nsubprocess.Popen(['sleep', '600'], start_new_session=True)\nif os.fork() == 0: os.setsid()\nwhile True: pass"
 	c := s.begin(t, program(code, "timeout_seconds", 2))
-	box := s.awaitBox(t)
+	box := s.awaitBox(t, "run")
 	r := c.wait(t)
 	killed().check(t, r)
 	if ms := r.DurationMS["run"]; ms < 1900 || ms > 10_000 {
@@ -121,7 +121,7 @@ func clientCancels(t *testing.T, _ *server) {
 	s := serve(t, setup{})
 	c := s.begin(t, program("import subprocess; subprocess.run(['sleep', '600'])", "timeout_seconds", 600))
 	c.awaitProgress(t, "running")
-	s.awaitBox(t)
+	s.awaitBox(t, "run")
 	c.cancel()
 	s.awaitNoBoxes(t)
 	outcome{stdout: "next\n"}.check(t, s.run(t, program("print('next')")))

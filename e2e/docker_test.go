@@ -105,13 +105,13 @@ func (s *state) awaitNoBoxes(t *testing.T) {
 	})
 }
 
-// awaitBox waits for a running box and returns it.
-func (s *state) awaitBox(t *testing.T) string {
+// awaitBox waits for a running box and returns it. Its purpose is to run or to install.
+func (s *state) awaitBox(t *testing.T, purpose string) string {
 	t.Helper()
 	var found []string
 	eventually(t, 20*time.Second, func() (bool, string) {
-		found = docker(t, "ps", "-q", "--no-trunc", "--filter", "label=boxwright.purpose=run", "--filter", s.label())
-		return len(found) > 0, "no box"
+		found = docker(t, "ps", "-q", "--no-trunc", "--filter", "label=boxwright.purpose="+purpose, "--filter", s.label())
+		return len(found) > 0, "no box to "+purpose
 	})
 	return found[0]
 }

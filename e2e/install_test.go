@@ -12,7 +12,7 @@ import (
 func beginInstall(t *testing.T, s *server) *call {
 	t.Helper()
 	c := s.begin(t, program("print('ran')", "dependencies", []string{"numpy", "pandas"}))
-	c.awaitProgress(t, "installing")
+	s.awaitBox(t, "install")
 	return c
 }
 

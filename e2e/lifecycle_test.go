@@ -165,7 +165,7 @@ func TestTwoServersOneState(t *testing.T) {
 	one := serve(t, setup{state: state})
 	long := one.begin(t, program("import sys; print(sys.stdin.read()); import time; time.sleep(6); print('whole')", "stdin", "in"))
 	long.awaitProgress(t, "running")
-	box := state.awaitBox(t)
+	box := state.awaitBox(t, "run")
 
 	two := serve(t, setup{state: state})
 	outcome{stdout: "2\n"}.check(t, two.run(t, program("print(2)")))
@@ -215,7 +215,7 @@ func TestCancelledOnTheWire(t *testing.T) {
 	w.handshake(t)
 	w.sendf(t, "%s", callLine(t, 5, program("import time; time.sleep(600)", "timeout_seconds", 600)))
 	w.awaitMessage(t, "progress", func(m message) bool { return strings.Contains(string(m.line), `"running"`) })
-	w.awaitBox(t)
+	w.awaitBox(t, "run")
 	w.sendf(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
 	w.awaitNoBoxes(t)
 	w.sendf(t, `{"jsonrpc":"2.0","id":6,"method":"ping"}`)
