@@ -22,6 +22,9 @@ func dial(in, out *os.File) error {
 	if err != nil {
 		return err
 	}
+	if err := server.Greet(conn); err != nil {
+		return core.Errorf(core.ErrUnavailable, "the agent turns this user away: %w", err)
+	}
 	done := make(chan error, 2)
 	go copyTo(done, conn, in)
 	go copyTo(done, out, conn)
@@ -33,10 +36,10 @@ func copyTo(done chan<- error, to io.Writer, from io.Reader) {
 	done <- err
 }
 
-func connect() (net.Conn, error) {
+func connect() (*net.UnixConn, error) {
 	deadline := time.Now().Add(dialTime)
 	for {
-		conn, err := net.Dial("unix", server.Address)
+		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: server.Address, Net: "unix"})
 		if err == nil {
 			return conn, nil
 		}
