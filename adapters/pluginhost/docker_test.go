@@ -20,6 +20,9 @@ const dockerImage = "boxwright-test/empty:1"
 // dockerConfig builds the real plugin, and the stand-in for the agent that its tests use.
 func dockerConfig(t *testing.T) pluginhost.Config {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs an engine")
+	}
 	dir := t.TempDir()
 	build := func(name, pkg string) string {
 		path := filepath.Join(dir, name)

@@ -48,6 +48,9 @@ type lab struct {
 // newLab finds the engine, or skips the test; BOXWRIGHT_REQUIRE forbids that.
 func newLab(t *testing.T) *lab {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it needs an engine")
+	}
 	l := &lab{}
 	found, err := newFinder(Settings{}, machine()).engine(t.Context())
 	if err != nil {

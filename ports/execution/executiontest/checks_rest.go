@@ -323,25 +323,26 @@ func commonChecks() []Check {
 }
 
 func checkTogether(ctx context.Context, env Env) error {
-	return together(3, func(int) error {
-		volume, err := env.volume(ctx)
-		if err != nil {
+	const many = 3
+	boxes, volumes := make([]core.Box, many), make([]core.Volume, many)
+	for _, phase := range []func(i int) error{
+		func(i int) (err error) { volumes[i], err = env.volume(ctx); return err },
+		func(i int) (err error) { boxes[i], err = env.create(ctx, nil); return err },
+		func(i int) error {
+			_, there, err := env.find(ctx, boxes[i].ID)
+			if err != nil || !there {
+				return fmt.Errorf("a box that was made is not listed (%w)", err)
+			}
+			return env.answers(ctx, boxes[i].ID)
+		},
+		func(i int) error { return env.Backend.Destroy(ctx, boxes[i].ID) },
+		func(i int) error { return env.Backend.RemoveVolume(ctx, volumes[i].Name) },
+	} {
+		if err := together(many, phase); err != nil {
 			return err
 		}
-		box, err := env.create(ctx, nil)
-		if err != nil {
-			return err
-		}
-		_, there, err := env.find(ctx, box.ID)
-		if err != nil || !there {
-			return fmt.Errorf("a box that was made is not listed (%w)", err)
-		}
-		return errors.Join(
-			env.answers(ctx, box.ID),
-			env.Backend.Destroy(ctx, box.ID),
-			env.Backend.RemoveVolume(ctx, volume.Name),
-		)
-	})
+	}
+	return nil
 }
 
 func checkCtx(ctx context.Context, env Env) error {

@@ -502,21 +502,13 @@ func commonBreakers() map[string]func(execution.Backend) mutant {
 	return map[string]func(execution.Backend) mutant{
 		"common/together": func(b execution.Backend) mutant {
 			var mu sync.Mutex
-			busy := map[string]bool{}
 			return onCreate(func(b execution.Backend, ctx context.Context, s core.BoxSpec) (core.Box, error) {
 				mu.Lock()
-				taken := busy[s.Labels.Instance]
-				busy[s.Labels.Instance] = true
-				mu.Unlock()
-				defer func() {
-					mu.Lock()
-					defer mu.Unlock()
-					busy[s.Labels.Instance] = false
-				}()
-				if taken {
+				defer mu.Unlock()
+				have, err := b.List(ctx, s.Labels.Instance)
+				if err == nil && len(have.Boxes) > 0 {
 					return core.Box{}, core.Errorf(core.ErrExhausted, "one at a time")
 				}
-				time.Sleep(5 * time.Millisecond)
 				return b.Create(ctx, s)
 			})(b)
 		},
