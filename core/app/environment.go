@@ -140,13 +140,21 @@ func (i *install) labels(purpose core.Purpose) core.Labels {
 	return core.Labels{Instance: i.ports.Instance, Server: i.ports.Server, Tenant: i.tenant, Purpose: purpose}
 }
 
-// removeVolume leaves nothing of a failed install. The sweep finds what it could not remove.
+// removeVolume leaves nothing of a failed install. The box that holds the volume may itself just be
+// on its way out. The sweep finds what could not be removed.
 func (s *Service) removeVolume(name string) {
-	ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
-	defer cancel()
-	if err := s.ports.Backend.RemoveVolume(ctx, name); err != nil {
-		s.ports.Log.Warn("a volume could not be removed; the next sweep tries again", "volume", name, "error", err)
-	}
+	s.boxes.work.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+		defer cancel()
+		err := s.ports.Backend.RemoveVolume(ctx, name)
+		for errors.Is(err, core.ErrUnavailable) && ctx.Err() == nil {
+			time.Sleep(removePause)
+			err = s.ports.Backend.RemoveVolume(ctx, name)
+		}
+		if err != nil {
+			s.ports.Log.Warn("a volume could not be removed; the next sweep tries again", "volume", name, "error", err)
+		}
+	})
 }
 
 // flights lets callers that want the same environment share one install.
