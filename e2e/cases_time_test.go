@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // killed is a run whose time was up before it had said anything.
@@ -31,6 +32,7 @@ func timeCases() []testCase {
 		{id: "B30 one rule for the time limit", play: timeLimits},
 		{id: "B31 others are answered", play: othersAreAnswered},
 		{id: "B32 the client cancels", play: clientCancels},
+		{id: "B32 the client cancels at any moment", play: cancelledAnytime},
 		{id: "B33 progress", play: progressTicks},
 		{
 			id:   "B34 what was done until the timeout",
@@ -123,6 +125,22 @@ func clientCancels(t *testing.T, _ *server) {
 	c.awaitProgress(t, "running")
 	s.awaitBox(t, "run")
 	c.cancel()
+	s.awaitNoBoxes(t)
+	outcome{stdout: "next\n"}.check(t, s.run(t, program("print('next')")))
+}
+
+// cancelledAnytime: nothing is left, however far the run had come.
+func cancelledAnytime(t *testing.T, _ *server) {
+	s := serve(t, setup{})
+	var calls []*call
+	for i := range 16 {
+		c := s.send(t, program("import time; time.sleep(600)", "timeout_seconds", 600), nil)
+		time.AfterFunc(time.Duration(i)*60*time.Millisecond, c.cancel)
+		calls = append(calls, c)
+	}
+	for _, c := range calls {
+		<-c.done
+	}
 	s.awaitNoBoxes(t)
 	outcome{stdout: "next\n"}.check(t, s.run(t, program("print('next')")))
 }

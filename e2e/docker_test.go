@@ -111,7 +111,7 @@ func (s *state) awaitBox(t *testing.T, purpose string) string {
 	var found []string
 	eventually(t, 20*time.Second, func() (bool, string) {
 		found = docker(t, "ps", "-q", "--no-trunc", "--filter", "label=boxwright.purpose="+purpose, "--filter", s.label())
-		return len(found) > 0, "no box to "+purpose
+		return len(found) > 0, "no box to " + purpose
 	})
 	return found[0]
 }
