@@ -202,6 +202,9 @@ func (r *Runner) killAll() error {
 
 func exitOf(status syscall.WaitStatus, why cause) core.Exit {
 	exit := core.Exit{TimedOut: why == byTimeout, Cancelled: why == byKill}
+	if why != byItself && status.Signaled() && status.Signal() == python.FlushSignal {
+		status = syscall.WaitStatus(syscall.SIGKILL) // ours too: a program that had dropped its handler
+	}
 	if status.Signaled() {
 		exit.Code = 128 + int(status.Signal())
 		if exit.Signal = unix.SignalName(status.Signal()); exit.Signal == "" {

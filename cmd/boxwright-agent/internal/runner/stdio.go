@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"io"
 	"os"
 	"time"
 
@@ -14,6 +13,9 @@ import (
 const (
 	pipeSize  = 256 << 10
 	chunkSize = 64 << 10
+	// smallPiece is what is not worth a wake-up; gatherTime is far shorter than the pipe takes to fill.
+	smallPiece = 16 << 10
+	gatherTime = 2 * time.Millisecond
 	// drainTime bounds the reading of what is in the pipes once all writers are dead.
 	drainTime = 2 * time.Second
 )
@@ -24,10 +26,11 @@ type stdio struct {
 	input  *os.File
 	output [2]*os.File
 	done   [2]chan struct{}
+	ending chan struct{} // closed once all writers are dead: nothing more can gather
 }
 
 func newStdio(stdin []byte) (*stdio, error) {
-	s := &stdio{child: [3]int{-1, -1, -1}}
+	s := &stdio{child: [3]int{-1, -1, -1}, ending: make(chan struct{})}
 	if err := s.open(stdin); err != nil {
 		s.close()
 		return nil, core.Errorf(core.ErrExhausted, "no pipes for the program: %w", err)
@@ -78,16 +81,33 @@ func (s *stdio) start(stdin []byte, captures [2]*capture.Capture) {
 		s.done[i] = make(chan struct{})
 		go func() {
 			defer close(s.done[i])
-			_, _ = io.CopyBuffer(captures[i], plainReader{file}, make([]byte, chunkSize))
+			s.read(file, captures[i])
 		}()
 	}
 }
 
-// plainReader hides os.File's WriteTo, which would choose its own way of copying.
-type plainReader struct{ io.Reader }
+// read copies an output to its end. A program that prints line by line would wake the agent for
+// each, on the processor time of its own box: after a small piece the next ones may gather.
+func (s *stdio) read(file *os.File, capture *capture.Capture) {
+	chunk := make([]byte, chunkSize)
+	for {
+		n, err := file.Read(chunk)
+		_, _ = capture.Write(chunk[:n])
+		if err != nil {
+			return
+		}
+		if n < smallPiece {
+			select {
+			case <-time.After(gatherTime):
+			case <-s.ending:
+			}
+		}
+	}
+}
 
 // drain waits for the end of both outputs, which comes once no process holds them.
 func (s *stdio) drain() {
+	close(s.ending)
 	limit := time.NewTimer(drainTime)
 	defer limit.Stop()
 	for _, done := range s.done {
