@@ -49,7 +49,7 @@ func Serve(ctx context.Context, s *server.MCPServer, in io.Reader, out *os.File,
 	transport.SetErrorLogger(slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn))
 	server.WithWorkerPoolSize(workers)(transport)
 	server.WithQueueSize(queue)(transport)
-	gate := &gate{ctx: ctx, in: in, inFlight: o.InFlight}
+	gate := &gate{ctx: ctx, in: &patience{in: in}, inFlight: o.InFlight}
 	err := transport.Listen(ctx, gate, &mouth{ctx: ctx, out: out})
 	if errors.Is(err, context.Canceled) {
 		return nil
