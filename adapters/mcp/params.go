@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -28,9 +29,7 @@ func schemaOf(params []param) json.RawMessage {
 	properties, required := map[string]any{}, []string{}
 	for _, p := range params {
 		property := map[string]any{"description": p.description}
-		for key, value := range p.schema {
-			property[key] = value
-		}
+		maps.Copy(property, p.schema)
 		properties[p.name] = property
 		if p.required {
 			required = append(required, p.name)

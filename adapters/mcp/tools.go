@@ -12,8 +12,6 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-func ptr[T any](v T) *T { return &v }
-
 // runPythonEphemeral is the tool that runs a program once.
 func (s *Server) runPythonEphemeral() (mcp.Tool, server.ToolHandlerFunc) {
 	params := s.runParams()
@@ -26,10 +24,10 @@ func (s *Server) runPythonEphemeral() (mcp.Tool, server.ToolHandlerFunc) {
 		Annotations: mcp.ToolAnnotation{
 			Title: "Run Python once",
 			// The box is thrown away, and only the installer reaches the network.
-			ReadOnlyHint:    ptr(false),
-			DestructiveHint: ptr(false),
-			IdempotentHint:  ptr(false),
-			OpenWorldHint:   ptr(true),
+			ReadOnlyHint:    new(false),
+			DestructiveHint: new(false),
+			IdempotentHint:  new(false),
+			OpenWorldHint:   new(true),
 		},
 	}
 	return tool, func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/boxwright/boxwright/core"
 )
 
@@ -24,4 +26,10 @@ func NewLog(w io.Writer, level, format string) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
 	return nil, core.Errorf(core.ErrInvalid, "log.format is %q; it must be text or json", format)
+}
+
+// Capture sends what a library writes with logrus, which it cannot be told to leave, to the log.
+func Capture(library *logrus.Logger, log *slog.Logger) {
+	library.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
+	library.SetFormatter(&logrus.TextFormatter{DisableTimestamp: true, DisableColors: true})
 }

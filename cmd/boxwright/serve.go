@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/boxwright/boxwright/adapters/config"
 	"github.com/boxwright/boxwright/adapters/mcp"
 	"github.com/boxwright/boxwright/adapters/telemetry"
@@ -21,6 +23,7 @@ func serve(ctx context.Context, settings config.Config) (err error) {
 	if err != nil {
 		return err
 	}
+	telemetry.Capture(logrus.StandardLogger(), log) // ttrpc's
 	for _, note := range settings.Notes {
 		log.Info(note)
 	}
@@ -47,7 +50,8 @@ func serve(ctx context.Context, settings config.Config) (err error) {
 		Tenant:       localTenant,
 		Log:          log,
 	})
-	return stdio.Serve(ctx, server.MCPServer, os.Stdin, os.Stdout, stdio.Options{InFlight: server.InFlight, Log: log})
+	return stdio.Serve(ctx, server.MCPServer, os.Stdin, os.Stdout, //nolint:forbidigo // handed to the transport, which it belongs to
+		stdio.Options{InFlight: server.InFlight, Log: log})
 }
 
 // localTenant owns what the one client of a stdio server makes.

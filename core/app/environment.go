@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -34,10 +33,11 @@ func (s *Service) environment(ctx context.Context, image core.Image, requirement
 // environmentKey names what an environment holds: equal keys are equal environments.
 func environmentKey(image core.Image, requirements []core.Requirement, fingerprint string) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "1\n%s\n%s\n%s\n", image.Digest, image.Platform, fingerprint)
+	parts := []string{"1", image.Digest, image.Platform, fingerprint}
 	for _, r := range requirements {
-		fmt.Fprintln(h, r)
+		parts = append(parts, r.String())
 	}
+	h.Write([]byte(strings.Join(parts, "\n"))) // a hash takes everything
 	return hex.EncodeToString(h.Sum(nil))
 }
 

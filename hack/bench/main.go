@@ -154,7 +154,7 @@ func (s *mcpServer) run(ctx context.Context, code string) (map[string]float64, e
 }
 
 func row(name, format string, args ...any) {
-	fmt.Fprintf(os.Stdout, "%-42s %s\n", name, fmt.Sprintf(format, args...)) //nolint:forbidigo // its standard output is for a person
+	fmt.Printf("%-42s %s\n", name, fmt.Sprintf(format, args...))
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }

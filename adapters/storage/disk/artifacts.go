@@ -166,8 +166,27 @@ func (s *Artifacts) folder(run string) (*os.Root, error) {
 	return s.root.OpenRoot(run)
 }
 
-// openRegular opens a regular file, and nothing that a link leads to.
-func openRegular(folder *os.Root, name string) (*os.File, fs.FileInfo, error) {
+// openRegular opens a regular file, and nothing that a link leads to. A file that is replaced at this
+// moment is looked at again.
+func openRegular(folder *os.Root, name string) (f *os.File, info fs.FileInfo, err error) {
+	const tries = 20
+	for range tries {
+		f, info, err = openSeen(folder, name)
+		if !errors.Is(err, errReplaced) {
+			return f, info, err
+		}
+	}
+	return nil, nil, fs.ErrNotExist
+}
+
+// replacedError says that a name led to another file when it was opened than just before.
+type replacedError string
+
+func (e replacedError) Error() string { return string(e) }
+
+const errReplaced replacedError = "the file was replaced"
+
+func openSeen(folder *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	seen, err := folder.Lstat(name)
 	if err != nil {
 		return nil, nil, err
@@ -181,7 +200,7 @@ func openRegular(folder *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !os.SameFile(seen, info) {
-		err = fs.ErrNotExist
+		err = errReplaced
 	}
 	if err != nil {
 		_ = f.Close()

@@ -44,11 +44,11 @@ func (p *patience) Read(b []byte) (int, error) {
 // cancellation is where the first line begins that may be a cancellation; -1 if none is seen. Should
 // a program's text hold the word, it comes a little later.
 func cancellation(b []byte) int {
-	at := bytes.Index(b, []byte("notifications/cancelled"))
-	if at < 0 {
+	before, _, found := bytes.Cut(b, []byte("notifications/cancelled"))
+	if !found {
 		return -1
 	}
-	return bytes.LastIndexByte(b[:at], '\n') + 1
+	return bytes.LastIndexByte(before, '\n') + 1
 }
 
 // firstOf is the first line of b, with its end.
