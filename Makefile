@@ -47,7 +47,7 @@ engines: ## Make a Docker daemon and the default image available
 test: engines build lint test-unit ## Set up the engines, then lint and run every test
 	hack/test-images.sh
 	clients=$$(hack/clients.sh); set -a; eval "$$clients"; \
-	BOXWRIGHT_REQUIRE=$(REQUIRE) go test -count=1 -timeout $(TEST_TIMEOUT) ./...
+	BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin go test -count=1 -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no engine, with the race detector

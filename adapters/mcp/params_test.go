@@ -130,3 +130,43 @@ func TestHostileNamesStayOnTheirLine(t *testing.T) {
 		t.Errorf("a name made a section of its own:\n%s", text)
 	}
 }
+
+func TestManyFilesStayBelowWhatClientsTake(t *testing.T) {
+	record := core.Record{}
+	for i := range 1000 {
+		name := strings.Repeat("d", 900) + string(rune('a'+i%26))
+		record.Files = append(record.Files, core.Artifact{Name: name, URI: "boxwright://runs/r/" + name, Location: "/files/" + name})
+	}
+	result := toolResult(record)
+	raw, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(raw) > 900<<10 {
+		t.Errorf("an answer of %d bytes", len(raw))
+	}
+	shown := result.StructuredContent.(runResult)
+	if len(shown.Files) == 0 || len(shown.Warnings) != 1 || !strings.Contains(shown.Warnings[0], "more files are kept") {
+		t.Errorf("%d files listed, warnings %q", len(shown.Files), shown.Warnings)
+	}
+}
+
+func TestProgressIsDelayedNotDropped(t *testing.T) {
+	var sent []string
+	p := &progress{began: time.Now(), send: func(params map[string]any) { sent = append(sent, params["message"].(string)) }}
+	report := p.report()
+	report(core.Progress{Phase: core.PhaseRun, Message: "running"})
+	report(core.Progress{Phase: core.PhaseRun, Message: "10%"})
+	report(core.Progress{Phase: core.PhaseRun, Message: "20%"})
+	p.last = p.last.Add(-progressPace)
+	p.catchUp()
+	p.catchUp()
+	if got := strings.Join(sent, " "); got != "running 20%" {
+		t.Errorf("sent %q", got)
+	}
+	p.last = p.last.Add(-progressQuiet)
+	p.catchUp()
+	if len(sent) != 3 || !strings.Contains(sent[2], "so far") {
+		t.Errorf("nothing said that it goes on: %q", sent)
+	}
+}

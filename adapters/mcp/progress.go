@@ -33,6 +33,7 @@ type progress struct {
 	count int
 	last  time.Time
 	phase core.Phase
+	held  string // came too soon after the last one
 }
 
 // newProgress returns nil when the client did not ask for progress.
@@ -62,32 +63,45 @@ func (p *progress) tell(phase core.Phase, text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.phase == phase && time.Since(p.last) < progressPace {
+		p.held = text
 		return
 	}
+	p.phase = phase
+	p.notify(text)
+}
+
+func (p *progress) notify(text string) {
 	p.count++
-	p.last, p.phase = time.Now(), phase
+	p.last, p.held = time.Now(), ""
 	p.send(map[string]any{"progressToken": p.token, "progress": p.count, "message": text})
 }
 
-// watch says every few seconds that the call is still under way, until ctx ends.
+// watch sends what was held back, and says every few seconds that the call is still under way,
+// until ctx ends.
 func (p *progress) watch(ctx context.Context) {
 	if p == nil {
 		return
 	}
-	tick := time.NewTicker(progressQuiet)
+	tick := time.NewTicker(progressPace)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			p.mu.Lock()
-			phase, quiet := p.phase, time.Since(p.last) >= progressQuiet
-			p.mu.Unlock()
-			if quiet {
-				p.tell(phase, fmt.Sprintf("%s: %d s so far", phase, int(time.Since(p.began).Seconds())))
-			}
+			p.catchUp()
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+func (p *progress) catchUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch quiet := time.Since(p.last); {
+	case p.held != "" && quiet >= progressPace:
+		p.notify(p.held)
+	case quiet >= progressQuiet:
+		p.notify(fmt.Sprintf("%s: %d s so far", p.phase, int(time.Since(p.began).Seconds())))
 	}
 }
 

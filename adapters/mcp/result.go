@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,7 +86,7 @@ func runOutputSchema() map[string]any {
 					"type": "object",
 					"properties": map[string]any{
 						"name": text("file name"), "path": text("path below the working directory"),
-						"size": number, "mime_type": text("media type"),
+						"size": map[string]any{"type": "integer"}, "mime_type": text("media type"),
 						"uri": text("for resources/read"), "url": text("where a person finds the file"),
 					},
 					"required": []string{"name", "path", "size", "mime_type", "uri"},
@@ -106,6 +107,13 @@ func runOutputSchema() map[string]any {
 	}
 }
 
+// Clients drop answers that are too long: at most so many files are linked and listed in text, and
+// at most so many bytes describe files in the structured content.
+const (
+	maxLinks     = 50
+	maxFilesText = 300 << 10
+)
+
 // toolResult turns a record into what a client gets: text for the model, images in place, links
 // to files, and the same as structured content.
 func toolResult(r core.Record) *mcp.CallToolResult {
@@ -116,7 +124,7 @@ func toolResult(r core.Record) *mcp.CallToolResult {
 			content = append(content, mcp.NewImageContent(base64.StdEncoding.EncodeToString(f.Preview.Data), f.Preview.MIMEType))
 		}
 	}
-	for _, f := range r.Files {
+	for _, f := range r.Files[:min(len(r.Files), maxLinks)] {
 		link := mcp.NewResourceLink(f.URI, f.Name, byteCount(f.Size), f.MIMEType)
 		link.Size = &f.Size
 		content = append(content, link)
@@ -129,7 +137,7 @@ func structured(r core.Record) runResult {
 		RunID: r.RunID, Status: r.Status, ExitCode: &r.ExitCode, Signal: r.Signal,
 		Stdout: outputText(r.Stdout), Stderr: outputText(r.Stderr),
 		DurationMS: map[string]float64{"total": milliseconds(r.Total)},
-		Files:      []fileResult{}, Warnings: r.Warnings, InstallLog: r.Install,
+		Files:      []fileResult{}, Warnings: slices.Clone(r.Warnings), InstallLog: r.Install,
 		Backend: r.Backend, Image: r.Image.Ref,
 	}
 	if out, err := r.Stdout.Cut(), r.Stderr.Cut(); out > 0 || err > 0 {
@@ -138,7 +146,12 @@ func structured(r core.Record) runResult {
 	for phase, d := range r.Durations {
 		result.DurationMS[string(phase)] = milliseconds(d)
 	}
-	for _, f := range r.Files {
+	room := maxFilesText
+	for i, f := range r.Files {
+		if room -= 2*len(f.Name) + len(f.URI) + len(f.Location) + 100; room < 0 {
+			result.Warnings = append(result.Warnings, fmt.Sprintf("%d more files are kept but not listed here", len(r.Files)-i))
+			break
+		}
 		name := f.Name[strings.LastIndexByte(f.Name, '/')+1:]
 		result.Files = append(result.Files, fileResult{Name: name, Path: f.Name, Size: f.Size, MIMEType: f.MIMEType, URI: f.URI, URL: f.Location})
 	}
@@ -159,11 +172,15 @@ func recordText(r core.Record, result runResult) string {
 	section("stdout", result.Stdout)
 	section("stderr", result.Stderr)
 	var files strings.Builder
-	for _, f := range r.Files {
+	for i, f := range r.Files {
+		if i == maxLinks {
+			fmt.Fprintf(&files, "- and %d more\n", len(r.Files)-i)
+			break
+		}
 		fmt.Fprintf(&files, "- %s (%s, %s)%s\n", shownName(f.Name), f.MIMEType, byteCount(f.Size), shownPlace(f))
 	}
 	section("files", files.String())
-	section("warnings", strings.Join(r.Warnings, "\n"))
+	section("warnings", strings.Join(result.Warnings, "\n"))
 	return b.String()
 }
 

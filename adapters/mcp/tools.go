@@ -57,7 +57,7 @@ func (s *Server) runDescription() string {
 - A program that fails is a normal result: read exit_code and stderr.
 
 Example: {"code": "import pandas as pd\nprint(pd.DataFrame({'a': [1, 2]}).describe())", "dependencies": ["pandas"]}`,
-		core.GuestWork, s.options.Timeout.Seconds(), byteCount(s.options.Memory))
+		core.GuestWork, s.options.Timeout.Seconds(), core.FormatBytes(s.options.Memory))
 }
 
 func (s *Server) runParams() []param {

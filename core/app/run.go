@@ -73,6 +73,7 @@ func (r *run) do(ctx context.Context) (core.Record, error) {
 	if err != nil {
 		return core.Record{}, r.explainLoss(ctx, box, err)
 	}
+	r.clock.enter("") // what follows counts in the total only
 	r.settle(exit)
 	r.collect(context.WithoutCancel(ctx), box.guest, exit)
 	r.record.Durations, r.record.Total = r.clock.stop()

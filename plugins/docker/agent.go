@@ -112,13 +112,32 @@ func (e *engine) fill(ctx context.Context, a agent, spec core.BoxSpec, server st
 	if err != nil {
 		return e.fail(ctx, err, "the agent's volume could not be made")
 	}
-	return e.withHelper(ctx, spec.Image, labels, []string{a.volume}, func(id string) error {
+	err = e.withHelper(ctx, spec.Image, labels, []string{a.volume}, func(id string) error {
 		archive, err := agentArchive(a)
 		if err != nil {
 			return core.Errorf(core.ErrUnavailable, "the agent cannot be read: %w", err)
 		}
 		return e.api.CopyToContainer(ctx, id, helperPath(0), archive, container.CopyToContainerOptions{})
 	})
+	if err == nil {
+		e.dropAgents(ctx, labels, a.volume)
+	}
+	return err
+}
+
+// dropAgents removes the volumes that hold this installation's agents of older builds. One that a
+// box still uses stays: the engine refuses.
+func (e *engine) dropAgents(ctx context.Context, labels core.Labels, keep string) {
+	list, err := e.api.VolumeList(ctx, volume.ListOptions{Filters: labelFilter(labels.Instance)})
+	if err != nil {
+		return // the next new build tries again
+	}
+	for _, v := range list.Volumes {
+		have, ours := core.ParseLabels(v.Labels)
+		if ours && have.Purpose == core.PurposeAgent && v.Name != keep && !e.filled.has(v.Name) {
+			_ = e.api.VolumeRemove(ctx, v.Name, false)
+		}
+	}
 }
 
 func agentArchive(a agent) (io.Reader, error) {

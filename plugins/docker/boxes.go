@@ -21,10 +21,7 @@ func (b *Backend) List(ctx context.Context, instance string) (core.Inventory, er
 	if err != nil {
 		return core.Inventory{}, err
 	}
-	ours := filters.NewArgs(
-		filters.Arg("label", core.LabelMark+"=1"),
-		filters.Arg("label", core.LabelInstance+"="+instance),
-	)
+	ours := labelFilter(instance)
 	containers, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: ours})
 	if err != nil {
 		return core.Inventory{}, e.fail(ctx, err, "the boxes could not be listed")
@@ -145,4 +142,12 @@ func isID(text string) bool {
 		}
 	}
 	return true
+}
+
+// labelFilter finds what belongs to an installation.
+func labelFilter(instance string) filters.Args {
+	return filters.NewArgs(
+		filters.Arg("label", core.LabelMark+"=1"),
+		filters.Arg("label", core.LabelInstance+"="+instance),
+	)
 }
