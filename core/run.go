@@ -99,7 +99,6 @@ type Record struct {
 	Install   string // the last lines of the installer, when it ran
 	Backend   string
 	Image     Image
-	Box       string
 }
 
 // StatusOf sums an exit up. What was done to the program outranks what it returned.

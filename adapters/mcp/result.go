@@ -215,6 +215,9 @@ func statusLine(r core.Record) string {
 // failure turns an error of ours into a result that the model can act on.
 func failure(err error) *mcp.CallToolResult {
 	e := errorResult{Type: core.KindOf(err), Message: core.MessageOf(err), Hint: core.HintOf(err)}
+	if e.Type == core.ErrInternal {
+		e.Message, e.Hint = "the server failed inside; its log says why", ""
+	}
 	text := e.Message
 	if e.Hint != "" {
 		text += "\n" + e.Hint

@@ -75,12 +75,16 @@ func (s *Server) guard(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 		defer func() {
 			if trouble := recover(); trouble != nil {
 				s.options.Log.Error("a tool panicked", "tool", request.Params.Name, "panic", trouble, "stack", string(debug.Stack()))
-				result, err = failure(core.Errorf(core.ErrInternal, "the server failed inside; its log says why")), nil
+				result, err = failure(core.ErrInternal), nil
 			}
 		}()
 		result, err = next(ctx, request)
 		if err != nil {
-			s.options.Log.Info("a call could not be served", "tool", request.Params.Name, "kind", core.KindOf(err), "error", err, "duration", time.Since(began))
+			level := slog.LevelInfo
+			if core.KindOf(err) == core.ErrInternal {
+				level = slog.LevelError
+			}
+			s.options.Log.Log(ctx, level, "a call could not be served", "tool", request.Params.Name, "kind", core.KindOf(err), "error", err, "duration", time.Since(began))
 			return failure(err), nil
 		}
 		s.options.Log.Debug("a call was served", "tool", request.Params.Name, "duration", time.Since(began))

@@ -46,11 +46,10 @@ func (b *boxes) open(ctx context.Context, spec core.BoxSpec, lifetime time.Durat
 	spec.Labels = b.labels(spec.Labels, lifetime)
 	b.work.Add(1)
 	defer b.work.Done()
-	made, err := b.ports.Backend.Create(ctx, spec)
+	made, err := b.create(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
-	b.remember(made.ID)
 	guest, err := b.ports.Guests.Connect(ctx, b.ports.Backend, made.ID)
 	if err != nil {
 		b.discard(made.ID)
@@ -68,6 +67,40 @@ func (b *boxes) open(ctx context.Context, spec core.BoxSpec, lifetime time.Durat
 			return b.destroy(ctx, made.ID)
 		},
 	}, nil
+}
+
+// create makes a box to the end although ctx may end before: an answer that nobody waits for any
+// more would be a box that nobody knows. One that comes too late is removed.
+func (b *boxes) create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
+	if ctx.Err() != nil {
+		return core.Box{}, cancelled(ctx)
+	}
+	type result struct {
+		box core.Box
+		err error
+	}
+	results := make(chan result)
+	b.work.Go(func() {
+		making, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectLimit)
+		defer cancel()
+		box, err := b.ports.Backend.Create(making, spec)
+		if err == nil {
+			b.remember(box.ID)
+		}
+		select {
+		case results <- result{box, err}:
+		case <-ctx.Done():
+			if err == nil {
+				b.discard(box.ID)
+			}
+		}
+	})
+	select {
+	case r := <-results:
+		return r.box, r.err
+	case <-ctx.Done():
+		return core.Box{}, cancelled(ctx)
+	}
 }
 
 func (b *boxes) labels(l core.Labels, lifetime time.Duration) core.Labels {

@@ -12,14 +12,20 @@ import (
 	"github.com/boxwright/boxwright/ports/execution"
 )
 
-// collectLimit bounds the time in which a run's files are taken out of its box.
-const collectLimit = time.Minute
+// collectLimit bounds the time in which a run's files are taken out of its box, and hurriedLimit
+// when nobody waits for them any more or the server is closing.
+const (
+	collectLimit = time.Minute
+	hurriedLimit = time.Second
+)
 
 // collect keeps what the run left: its files, and the full text of an output that was cut or is
 // not text. What cannot be kept is a warning in the record, never a failed run.
 func (r *run) collect(ctx context.Context, guest execution.Guest, exit core.Exit) {
-	ctx, cancel := context.WithTimeout(ctx, collectLimit)
+	collecting, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectLimit)
 	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(hurriedLimit, cancel) })()
+	ctx = collecting
 	c := &collector{run: r, guest: guest, taken: map[string]bool{}, room: r.settings.MaxFiles}
 	c.imageRoom = r.settings.InlineImage + r.settings.InlineImage/4
 	for _, file := range exit.Files {

@@ -16,7 +16,7 @@ import (
 // that it was installed just now. Callers that want the same at the same time share one install,
 // which is given up only when the last of them is gone.
 func (s *Service) environment(ctx context.Context, image core.Image, requirements []core.Requirement, tenant string, progress func(core.Progress)) (e core.Environment, fresh bool, err error) {
-	key := environmentKey(image, requirements, s.ports.Installer.Fingerprint())
+	key := environmentKey(s.ports.Name, image, requirements, s.ports.Installer.Fingerprint())
 	e, err = s.ports.Index.Get(ctx, key)
 	if err == nil || !errors.Is(err, core.ErrNotFound) {
 		return e, false, err
@@ -31,9 +31,9 @@ func (s *Service) environment(ctx context.Context, image core.Image, requirement
 }
 
 // environmentKey names what an environment holds: equal keys are equal environments.
-func environmentKey(image core.Image, requirements []core.Requirement, fingerprint string) string {
+func environmentKey(backend string, image core.Image, requirements []core.Requirement, fingerprint string) string {
 	h := sha256.New()
-	parts := []string{"1", image.Digest, image.Platform, fingerprint}
+	parts := []string{"1", backend, image.Digest, image.Platform, fingerprint}
 	for _, r := range requirements {
 		parts = append(parts, r.String())
 	}
@@ -54,11 +54,10 @@ type install struct {
 func (i *install) do(ctx context.Context, progress func(core.Progress)) (core.Environment, error) {
 	ctx, cancel := context.WithTimeout(ctx, i.settings.InstallLimit)
 	defer cancel()
-	volume, err := i.ports.Backend.EnsureVolume(ctx, core.Volume{
-		Name:   "boxwright-env-" + i.key[:16] + "-" + i.ports.NewID()[:8],
-		Labels: i.labels(core.PurposeEnvironment),
-	})
+	name := "boxwright-env-" + i.key[:16] + "-" + i.ports.NewID()[:8]
+	volume, err := i.ports.Backend.EnsureVolume(ctx, core.Volume{Name: name, Labels: i.labels(core.PurposeEnvironment)})
 	if err != nil {
+		i.removeVolume(name) // an engine that was cut off may have made it all the same
 		return core.Environment{}, err
 	}
 	report, err := i.fill(ctx, volume, progress)
@@ -66,7 +65,7 @@ func (i *install) do(ctx context.Context, progress func(core.Progress)) (core.En
 		i.removeVolume(volume.Name)
 		return core.Environment{}, i.explain(ctx, err)
 	}
-	e := core.Environment{Key: i.key, Volume: volume.Name, Report: report, Created: i.ports.Now()}
+	e := core.Environment{Key: i.key, Backend: i.ports.Name, Volume: volume.Name, Report: report, Created: i.ports.Now()}
 	for _, r := range i.requirements {
 		e.Names = append(e.Names, r.String())
 	}
@@ -92,13 +91,12 @@ func (i *install) fill(ctx context.Context, volume core.Volume, progress func(co
 	}
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "starting the installer"})
 	box, err := i.boxes.open(ctx, core.BoxSpec{
-		Image:   i.image.Ref,
-		Limits:  i.settings.InstallSize,
-		Network: core.NetworkFull,
-		Mounts:  mounts,
-		Labels:  core.Labels{Tenant: i.tenant, Purpose: core.PurposeInstall},
-		// What holds for the code's box is decided there; the installer runs none of the code.
-		Unenforced: core.UnenforcedWarn,
+		Image:      i.image.Ref,
+		Limits:     i.settings.InstallSize,
+		Network:    core.NetworkFull,
+		Mounts:     mounts,
+		Labels:     core.Labels{Tenant: i.tenant, Purpose: core.PurposeInstall},
+		Unenforced: i.unenforced(),
 	}, i.settings.InstallLimit)
 	if err != nil {
 		return "", err
@@ -111,6 +109,15 @@ func (i *install) fill(ctx context.Context, volume core.Volume, progress func(co
 		return "", errors.Join(err, removeErr)
 	}
 	return report, err
+}
+
+// unenforced: an installer that runs no code of packages may have limits that do not hold; one that
+// does is under the operator's policy like any code.
+func (i *install) unenforced() core.Unenforced {
+	if i.ports.Installer.UsesCache() {
+		return core.UnenforcedWarn
+	}
+	return i.settings.Unenforced
 }
 
 // cacheName gives each image a download cache of its own: what the programs of one image wrote is

@@ -35,6 +35,8 @@ type world struct {
 	run      func(ctx context.Context, spec core.RunSpec) (core.Exit, error)
 	contents map[string]string // of the boxes' workspace
 	install  func(ctx context.Context) error
+	creating func()                          // called before a box is made
+	reading  func(ctx context.Context) error // called before a file is read
 	installs atomic.Int64
 	alive    map[string]bool
 	now      time.Time
@@ -106,6 +108,9 @@ func (w *world) EnsureImage(_ context.Context, ref string, _ core.PullPolicy, _ 
 func (w *world) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
 	if err := errors.Join(ctx.Err(), w.step("create"), w.step("create "+string(spec.Labels.Purpose))); err != nil {
 		return core.Box{}, err
+	}
+	if w.creating != nil {
+		w.creating()
 	}
 	id := w.newID()
 	w.mu.Lock()
@@ -193,7 +198,12 @@ func (g guest) WriteFile(_ context.Context, path string, r io.Reader) error {
 	return errors.Join(err, g.step("write"))
 }
 
-func (g guest) ReadFile(_ context.Context, path string, w io.Writer, _ int64) (int64, error) {
+func (g guest) ReadFile(ctx context.Context, path string, w io.Writer, _ int64) (int64, error) {
+	if g.reading != nil {
+		if err := g.reading(ctx); err != nil {
+			return 0, err
+		}
+	}
 	n, err := io.WriteString(w, g.contents[path])
 	return int64(n), errors.Join(err, g.step("read"))
 }

@@ -66,7 +66,7 @@ func (r *run) do(ctx context.Context) (core.Record, error) {
 		return core.Record{}, err
 	}
 	defer box.discard()
-	r.record.RunID, r.record.Backend, r.record.Image, r.record.Box = r.spec.ID, r.ports.Name, image, box.ID
+	r.record.RunID, r.record.Backend, r.record.Image = r.spec.ID, r.ports.Name, image
 	r.record.Warnings = box.Warnings
 
 	exit, err := r.execute(ctx, box)
@@ -75,7 +75,7 @@ func (r *run) do(ctx context.Context) (core.Record, error) {
 	}
 	r.clock.enter("") // what follows counts in the total only
 	r.settle(exit)
-	r.collect(context.WithoutCancel(ctx), box.guest, exit)
+	r.collect(ctx, box.guest, exit)
 	r.record.Durations, r.record.Total = r.clock.stop()
 	return r.record, nil
 }

@@ -334,3 +334,39 @@ func TestSweep(t *testing.T) {
 		t.Errorf("volumes left: %v", w.volumes)
 	}
 }
+
+func TestBoxThatComesTooLateIsRemoved(t *testing.T) {
+	w := newWorld()
+	service := w.service(t, settings())
+	making, gate := make(chan struct{}), make(chan struct{})
+	w.creating = func() { close(making); <-gate }
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-making; cancel() }()
+	if _, err := service.RunOnce(ctx, request("x"), nil); !errors.Is(err, core.ErrCancelled) {
+		t.Errorf("got %v, want cancelled", err)
+	}
+	close(gate)
+	if err := service.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if boxes, _, _ := w.counts(); boxes != 0 {
+		t.Errorf("%d boxes are left", boxes)
+	}
+}
+
+func TestNobodyWaitsForTheFilesOfACancelledRun(t *testing.T) {
+	w := newWorld()
+	ctx, cancel := context.WithCancel(t.Context())
+	w.run = func(context.Context, core.RunSpec) (core.Exit, error) {
+		return core.Exit{Files: []core.FileInfo{{Path: "endless", Size: 1}}}, nil
+	}
+	w.reading = func(ctx context.Context) error {
+		cancel()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	record, err := w.service(t, settings()).RunOnce(ctx, request("x"), nil)
+	if err != nil || !strings.Contains(strings.Join(record.Warnings, " "), `"endless" could not be kept`) {
+		t.Errorf("got %v, warnings %q", err, record.Warnings)
+	}
+}

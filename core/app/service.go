@@ -66,7 +66,7 @@ type Service struct {
 	close    context.CancelFunc
 }
 
-// New wires a Service. Recover and Close belong to its life.
+// New wires a Service. Sweep and Close belong to its life.
 func New(ports Ports, settings Settings) *Service {
 	closing, stop := context.WithCancel(context.Background())
 	return &Service{

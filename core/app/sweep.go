@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -34,19 +33,18 @@ func (s *Service) Sweep(ctx context.Context) {
 
 // SweepOnce compares the engine's truth with what this installation's servers still need, and
 // removes the rest: boxes of dead servers, boxes past their time, volumes that no index knows.
-// What belongs to another living server is left alone.
+// What belongs to another living server is left alone. Each removal has a time of its own: one that
+// hangs must not keep the others.
 func (s *Service) SweepOnce(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, sweepLimit)
+	listing, cancel := context.WithTimeout(ctx, sweepLimit)
 	defer cancel()
-	inventory, err := s.ports.Backend.List(ctx, s.ports.Instance)
+	inventory, err := s.ports.Backend.List(listing, s.ports.Instance)
 	if err != nil {
 		return err
 	}
-	var failed []error
 	for _, box := range inventory.Boxes {
 		if s.isLeftover(box) {
-			s.ports.Log.Info("removing a leftover box", "box", box.ID, "purpose", box.Labels.Purpose, "server", box.Labels.Server)
-			failed = append(failed, s.boxes.destroy(ctx, box.ID))
+			s.sweepAway(ctx, "box", box.ID, box.Labels, s.boxes.destroy)
 		}
 	}
 	known, err := s.knownVolumes(ctx)
@@ -55,11 +53,21 @@ func (s *Service) SweepOnce(ctx context.Context) error {
 	}
 	for _, volume := range inventory.Volumes {
 		if s.isOrphan(volume, known) {
-			s.ports.Log.Info("removing a leftover volume", "volume", volume.Name, "server", volume.Labels.Server)
-			failed = append(failed, s.ports.Backend.RemoveVolume(ctx, volume.Name))
+			s.sweepAway(ctx, "volume", volume.Name, volume.Labels, s.ports.Backend.RemoveVolume)
 		}
 	}
-	return errors.Join(failed...)
+	return nil
+}
+
+// sweepAway removes one thing. What is still in use or cannot be reached is left to the next sweep.
+func (s *Service) sweepAway(ctx context.Context, kind, name string, labels core.Labels, remove func(context.Context, string) error) {
+	removing, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	if err := remove(removing, name); err != nil {
+		s.ports.Log.Debug("a leftover could not be removed", kind, name, "error", err)
+		return
+	}
+	s.ports.Log.Info("removed a leftover", kind, name, "purpose", labels.Purpose, "server", labels.Server)
 }
 
 // isLeftover: nobody needs the box. One of this server's own that it does not know, once its
@@ -76,8 +84,12 @@ func (s *Service) isLeftover(box core.Box) bool {
 	}
 }
 
-// isOrphan: the volume was to hold an environment, and its install did not come to an end.
+// isOrphan: the volume was to hold an environment, and its install did not come to an end; or it is a
+// download cache that is as old as an environment may get, which is rather filled anew.
 func (s *Service) isOrphan(volume core.Volume, known map[string]bool) bool {
+	if age := s.settings.EnvironmentAge; volume.Labels.Purpose == core.PurposeCache && age > 0 {
+		return s.ports.Now().Sub(volume.Created) > age
+	}
 	if volume.Labels.Purpose != core.PurposeEnvironment || known[volume.Name] {
 		return false
 	}

@@ -7,6 +7,7 @@
 package stdio
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -50,7 +51,7 @@ func Serve(ctx context.Context, s *server.MCPServer, in io.Reader, out *os.File,
 	server.WithWorkerPoolSize(workers)(transport)
 	server.WithQueueSize(queue)(transport)
 	gate := &gate{ctx: ctx, in: &patience{in: in}, inFlight: o.InFlight}
-	err := transport.Listen(ctx, gate, &mouth{ctx: ctx, out: out})
+	err := transport.Listen(ctx, gate, newMouth(ctx, out))
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -90,17 +91,47 @@ func (g *gate) Read(p []byte) (int, error) {
 }
 
 // mouth writes whole lines and falls silent when the transport ends: a client that closes does
-// not expect answers to calls that it gave up.
+// not expect answers to calls that it gave up, and one that stopped reading must not keep the server.
 type mouth struct {
-	ctx context.Context
-	out io.Writer
+	ctx   context.Context
+	lines chan []byte
+	wrote chan error
 }
 
+// newMouth starts the goroutine that writes. It may be left behind in a write that nobody reads;
+// the process is about to end then.
+func newMouth(ctx context.Context, out io.Writer) *mouth {
+	m := &mouth{ctx: ctx, lines: make(chan []byte), wrote: make(chan error, 1)}
+	go func() {
+		for {
+			select {
+			case line := <-m.lines:
+				_, err := out.Write(line)
+				m.wrote <- err
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return m
+}
+
+// Write implements io.Writer. The library calls it for one line at a time.
 func (m *mouth) Write(p []byte) (int, error) {
 	if m.ctx.Err() != nil {
 		return len(p), nil
 	}
-	return m.out.Write(p)
+	select {
+	case m.lines <- bytes.Clone(p): // an abandoned write still holds it
+	case <-m.ctx.Done():
+		return len(p), nil
+	}
+	select {
+	case err := <-m.wrote:
+		return len(p), err
+	case <-m.ctx.Done():
+		return len(p), nil
+	}
 }
 
 // watchReader calls gone once nobody can read what is written to out any more.

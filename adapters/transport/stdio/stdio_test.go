@@ -107,3 +107,23 @@ func TestNothingIsWrittenOnceItIsOver(t *testing.T) {
 		t.Errorf("got %q after the end", out)
 	}
 }
+
+func TestClientThatDoesNotReadCannotHoldTheServer(t *testing.T) {
+	s, inFlight, _, _ := slow(t)
+	_, w := pipe(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	in, hold := io.Pipe()
+	defer hold.Close()
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, s, in, w, options(inFlight)) }()
+	ping := `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 100<<10) + `","method":"ping"}` + "\n" // its answer fills the pipe
+	for range 3 {
+		if _, err := io.WriteString(hold, ping); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
