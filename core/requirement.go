@@ -23,16 +23,23 @@ const (
 
 const requirementHelp = `a requirement is a package name with optional extras, versions and marker, such as "pandas", "requests[socks]>=2,<3" or 'tomli; python_version < "3.11"'`
 
-// The grammar of PEP 508 without direct references.
-type requirementGrammar struct{ name, extras, versions, marker *regexp.Regexp }
+// requirementGrammar is that of PEP 508 without direct references; versions are those of PEP 440.
+type requirementGrammar struct{ name, extras, versions *regexp.Regexp }
 
 func newRequirementGrammar() requirementGrammar {
-	const version = `(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9_.*+!-]+`
+	const (
+		name    = `[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?`
+		release = `[vV]?(?:[0-9]+!)?[0-9]+(?:\.[0-9]+)*`
+		pre     = `(?:[-_.]?(?i:alpha|a|beta|b|preview|pre|rc|c)[-_.]?[0-9]*)?`
+		post    = `(?:-[0-9]+|[-_.]?(?i:post|rev|r)[-_.]?[0-9]*)?`
+		dev     = `(?:[-_.]?(?i:dev)[-_.]?[0-9]*)?`
+		local   = `(?:\+[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*)?`
+		version = `(?:(?:==|!=) *` + release + `\.\*|(?:===|==|~=|!=|<=|>=|<|>) *` + release + pre + post + dev + local + `)`
+	)
 	return requirementGrammar{
-		name:     regexp.MustCompile(`^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?`),
-		extras:   regexp.MustCompile(`^\[\s*([A-Za-z0-9._-]+(?:\s*,\s*[A-Za-z0-9._-]+)*)?\s*\]`),
-		versions: regexp.MustCompile(`^` + version + `(?:\s*,\s*` + version + `)*\s*,?$`),
-		marker:   regexp.MustCompile(`^[A-Za-z0-9_."'<>=!~()\s,*+-]+$`),
+		name:     regexp.MustCompile(`^` + name),
+		extras:   regexp.MustCompile(`^\[ *(` + name + ` *(?:, *` + name + ` *)*)?\]`),
+		versions: regexp.MustCompile(`^` + version + `(?: *, *` + version + `)* *,?$`),
 	}
 }
 
@@ -76,6 +83,8 @@ func (g requirementGrammar) parse(text string) (Requirement, error) {
 		return refuse("is an option of the installer, which is not allowed")
 	case strings.Contains(rest, "://") || strings.Contains(rest, "@"):
 		return refuse("is a link, which is not allowed")
+	case strings.Contains(rest, "#"):
+		return refuse("has a comment, which is not allowed")
 	case strings.ContainsAny(rest, `/\`) || strings.HasPrefix(rest, "."):
 		return refuse("is a path, which is not allowed")
 	}
@@ -94,28 +103,26 @@ func (g requirementGrammar) parseTail(r Requirement, rest string, refuse func(st
 			}
 		}
 		slices.Sort(r.Extras)
+		r.Extras = slices.Compact(r.Extras)
 		rest = strings.TrimSpace(rest[len(m[0]):])
 	}
 	spec, marker, hasMarker := strings.Cut(rest, ";")
-	spec, marker = strings.TrimSpace(spec), strings.TrimSpace(marker)
+	spec = strings.TrimSpace(spec)
 	if strings.HasPrefix(spec, "(") && strings.HasSuffix(spec, ")") {
 		spec = strings.TrimSpace(spec[1 : len(spec)-1])
 	}
-	switch {
-	case spec != "" && !g.versions.MatchString(spec):
+	if spec != "" && !g.versions.MatchString(spec) {
 		return refuse("has versions that cannot be read")
-	case hasMarker && !g.isMarker(marker):
-		return refuse("has a marker that cannot be read")
+	}
+	if hasMarker {
+		var err error
+		if r.Marker, err = normalizeMarker(marker); err != nil {
+			return refuse(err.Error())
+		}
 	}
 	// A comma at the end is common, but not every installer reads it.
-	r.Spec, r.Marker = strings.TrimSuffix(strings.Join(strings.Fields(spec), ""), ","), marker
+	r.Spec = strings.TrimSuffix(strings.Join(strings.Fields(spec), ""), ",")
 	return r, nil
-}
-
-// isMarker asks for the outward form only, and for one comparison at least; the installer reads it whole.
-func (g requirementGrammar) isMarker(marker string) bool {
-	return g.marker.MatchString(marker) && strings.ContainsAny(marker, `"'`) &&
-		(strings.ContainsAny(marker, "<>=") || strings.Contains(marker, " in "))
 }
 
 // String is the requirement as an installer reads it, on one line.

@@ -13,8 +13,16 @@ func TestParseRequirements(t *testing.T) {
 		{"  Pandas  ", "pandas"},
 		{"requests[socks]>=2,<3", "requests[socks]>=2,<3"},
 		{"requests [ socks , Use_Chardet ] >= 2 , < 3", "requests[socks,use-chardet]>=2,<3"},
-		{`tomli; python_version<"3.11"`, `tomli ; python_version<"3.11"`},
-		{`x[a]==1.*; (os_name == 'nt' and extra == "b") or sys_platform != "win32"`, `x[a]==1.* ; (os_name == 'nt' and extra == "b") or sys_platform != "win32"`},
+		{`tomli; python_version<"3.11"`, `tomli ; python_version < "3.11"`},
+		{`x[a]==1.*; (os_name == 'nt' and extra == "b") or sys_platform != "win32"`, `x[a]==1.* ; os_name == "nt" and extra == "b" or sys_platform != "win32"`},
+		{`x;(os_name=='nt'or(extra=="b"))and((sys_platform!="win32"))`, `x ; (os_name == "nt" or extra == "b") and sys_platform != "win32"`},
+		{`x; ((os_name == "a" or os_name == "b")) and os_name == "c"`, `x ; (os_name == "a" or os_name == "b") and os_name == "c"`},
+		{`x; (((os_name == "a")) and ((os_name == "b")))`, `x ; os_name == "a" and os_name == "b"`},
+		{`x; (os_name == "a" or os_name == "b") or os_name == "c"`, `x ; os_name == "a" or os_name == "b" or os_name == "c"`},
+		{`x; os_name == "a" and (os_name == "b" and os_name == "c")`, `x ; os_name == "a" and os_name == "b" and os_name == "c"`},
+		{`x; python_version not  in '2.7 3.6'`, `x ; python_version not in "2.7 3.6"`},
+		{"x[b,a,B]", "x[a,b]"},
+		{"x==1.0rc1.post2.dev3", "x==1.0rc1.post2.dev3"},
 		{`x; "linux" in sys_platform`, `x ; "linux" in sys_platform`},
 		{"zope.interface~=5.0", "zope-interface~=5.0"},
 		{"a__b-.c===1.0+local", "a-b-c===1.0+local"},
@@ -42,6 +50,12 @@ func TestRefusedRequirements(t *testing.T) {
 		"x\n--index-url y", "x\r\ny", "x\ty", "x\x00", "x\x1b[31m", "x\u2028y", "é", "раndas", "x\xff",
 		"pandas==1.0 evil", "pandas 1.0", "pandas evil", "x==1.0 --hash=sha256:00", "x>=", "x=1", "x<>1", "x>=1 <2", "x>=1,,<2", "==1", "[socks]", "x[a", "x[a]]", "x[a b]", "x-", "x_==1",
 		"x;", `x; python_version`, `x; "a"`, `x; python_version < "3"; y`, "x; python_version < 3", "x>=1; --pre",
+		`six ; python_version>"3" --global-option="--verbose"`, `six ; python_version>"3" --index-url="x"`, `six ; python_version>"3" -r x`,
+		`x; python_version > "3 --pre"`, `x; python_version > "3" -`, `x; python_version > "3"; python_version > "3"`, `x; python_version > "3" #y`,
+		`x; python_version > "3" \\`, `x; python_version > "3" and`, `x; or python_version > "3"`, `x; (python_version > "3"`, `x; python_version > "3")`,
+		`x; ()`, `x; "3" > "3"`, `x; os_name > os_name`, `x; python_release > "3"`, `x; os_name not "3"`, `x; os_name notin "3"`, `x; os_name == "3'`,
+		`x; os_name == "a" andos_name == "b"`, `x; os_name == "--pre`, `x; os_name "a"`, `x; os_name == "a" "b"`,
+		"x===evil", "x==-r", "x>=1.*", "x==1.*.2", "x==1 --pre", "x==", "x[-]", "x[a,]", "x[,a]", "x(>=1", "x((>=1))",
 		"_x", "-x", ".x", "!", strings.Repeat("x", 301),
 	} {
 		list, err := ParseRequirements([]string{in})
@@ -79,7 +93,7 @@ func TestRequirementLists(t *testing.T) {
 }
 
 func FuzzParseRequirements(f *testing.F) {
-	for _, seed := range []string{"requests[socks]>=2,<3", `tomli; python_version<"3.11"`, "x(>=1,)", "x[-]", "x[a,a]", "-r x", "a\nb", "a ;'='"} {
+	for _, seed := range []string{"requests[socks]>=2,<3", `tomli; python_version<"3.11"`, "x(>=1,)", "x[-]", "x[a,a]", `x;(os_name=='nt'or(extra=="b"))and((sys_platform not in"win32"))`, `x;os_name=="a -r b"`, `x==1;os_name=='a'--pre`, "-r x", "a\nb", "a ;'='"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
@@ -90,6 +104,10 @@ func FuzzParseRequirements(f *testing.F) {
 		text := list[0].String()
 		if !regexp.MustCompile(`^[a-z0-9][ -~]*$`).MatchString(text) || strings.ContainsAny(text, `\/@#$`) {
 			t.Errorf("%q: %q is not one plain line that begins with a letter or digit", in, text)
+		}
+		// pip splits at " -" without regard to quotes.
+		if strings.Contains(text, " -") || strings.Contains(text, "--") && !strings.Contains(text, `"`) {
+			t.Errorf("%q: %q holds an option", in, text)
 		}
 		again, err := ParseRequirements([]string{text})
 		if err != nil || len(again) != 1 || again[0].String() != text {

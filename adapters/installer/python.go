@@ -137,6 +137,14 @@ func (j *job) compile(ctx context.Context) {
 func (j *job) writeFiles(ctx context.Context, requirements []core.Requirement) error {
 	var list strings.Builder
 	for _, r := range requirements {
+		// Checked when it was read; again here, as a line of the file can hold options of pip.
+		checked, err := core.ParseRequirements([]string{r.String()})
+		if err != nil {
+			return err
+		}
+		if len(checked) != 1 || checked[0].String() != r.String() {
+			return core.Errorf(core.ErrInvalid, "dependency %q cannot be read", r.Name)
+		}
 		fmt.Fprintln(&list, r)
 	}
 	if err := j.guest.WriteFile(ctx, requirementsFile, strings.NewReader(list.String())); err != nil {

@@ -74,6 +74,19 @@ func TestToolIsChosen(t *testing.T) {
 	}
 }
 
+// A requirement that nobody checked reaches no package manager.
+func TestRequirementsAreCheckedAgain(t *testing.T) {
+	for _, r := range []core.Requirement{
+		{Name: "six", Marker: `python_version > "3" --global-option="--verbose"`},
+		{Name: "six --pre"}, {Name: "-r x"}, {Name: "six\n-r x"}, {Name: "six", Spec: "==1 -r x"}, {Name: "Six"}, {},
+	} {
+		g := &fakeGuest{}
+		if _, err := New(Options{}).Install(t.Context(), g, []core.Requirement{r}, nil); !errors.Is(err, core.ErrInvalid) || len(g.files)+len(g.runs) > 0 {
+			t.Errorf("%+v: got %v, files %q", r, err, g.files)
+		}
+	}
+}
+
 func TestUVIsFetchedOnce(t *testing.T) {
 	p := New(Options{})
 	for _, want := range []bool{true, false} {
