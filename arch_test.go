@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,6 +41,16 @@ var layers = []struct {
 	{path: "e2e", may: []string{"*"}, outside: []string{"*"}},
 }
 
+// owners keep the clients of engines, and the plugins that link them, where they belong: out of the
+// server and of everything that it is made of.
+var owners = []struct {
+	what string // an import's prefix
+	may  []string
+}{
+	{what: "github.com/docker/docker", may: []string{"plugins/docker"}},
+	{what: module + "plugins/docker", may: []string{"plugins/docker", "cmd/boxwright-backend-docker"}},
+}
+
 func TestArchitecture(t *testing.T) {
 	seen := make([]bool, len(layers))
 	for name, imps := range imports(t) {
@@ -53,7 +64,7 @@ func TestArchitecture(t *testing.T) {
 		}
 		seen[i] = true
 		for _, imp := range imps {
-			if !allowed(name, i, imp) {
+			if !allowed(name, i, imp) || !owned(name, imp) {
 				t.Errorf("%s must not import %s", name, imp)
 			}
 		}
@@ -63,6 +74,15 @@ func TestArchitecture(t *testing.T) {
 			t.Errorf("layer %s matches no package; delete it", layers[i].path)
 		}
 	}
+}
+
+func owned(name, imp string) bool {
+	for _, o := range owners {
+		if under(imp, o.what) {
+			return slices.ContainsFunc(o.may, func(dir string) bool { return under(name, dir) })
+		}
+	}
+	return true
 }
 
 func layerOf(name string) int {

@@ -65,7 +65,7 @@ func nothingGoesOn(t *testing.T, _ *server) {
 	box := s.awaitBox(t, "run")
 	r := c.wait(t)
 	killed().check(t, r)
-	if ms := r.DurationMS["run"]; ms < 1900 || ms > 10_000 {
+	if ms := r.DurationMS["run"]; ms < 1900 {
 		t.Errorf("the run took %v ms", ms)
 	}
 	s.awaitNoBoxes(t)
