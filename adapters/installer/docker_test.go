@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -95,7 +96,9 @@ func TestRealPackageManagers(t *testing.T) {
 		t.Run(tool, func(t *testing.T) {
 			g := container(t)
 			p := New(Options{CABundle: ca})
-			p.withoutUV.Store(tool == "pip")
+			if tool == "pip" {
+				p.withoutUV.Store(math.MaxInt64)
+			}
 			report, err := p.Install(t.Context(), g, requirements(t, "six", `tomli; python_version < "3.11"`), func(p core.Progress) { t.Log(p.Message) })
 			if err != nil {
 				t.Fatal(err)

@@ -7,7 +7,9 @@
 package installer
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -47,8 +49,9 @@ type Python struct {
 	options Options
 	scrub   scrubber
 	log     *slog.Logger
-	// withoutUV is set once uv could not be fetched: it is not tried again by this process.
-	withoutUV atomic.Bool
+	now     func() time.Time
+	// withoutUV is until when uv is not fetched, in Unix nanoseconds: it could not be just before.
+	withoutUV atomic.Int64
 }
 
 const (
@@ -63,6 +66,7 @@ const (
 	probeTimeout   = 20 * time.Second
 	fetchUVTimeout = time.Minute
 	compileTimeout = time.Minute
+	uvPause        = 10 * time.Minute // after uv could not be fetched
 )
 
 // New returns an installer.
@@ -75,7 +79,7 @@ func New(options Options) *Python {
 		log = slog.New(slog.DiscardHandler)
 	}
 	urls := append([]string{options.IndexURL, options.HTTPProxy, options.HTTPSProxy}, options.ExtraIndexURLs...)
-	return &Python{options: options, scrub: newScrubber(urls), log: log}
+	return &Python{options: options, scrub: newScrubber(urls), log: log, now: time.Now}
 }
 
 // UsesCache implements dependency.Installer: code of packages must not reach what others install.
@@ -191,7 +195,7 @@ func (j *job) command(ctx context.Context) ([]string, error) {
 		return nil, core.Errorf(core.ErrDependency, "the image has neither uv nor pip, so nothing can be installed").
 			WithHint("use an image with Python and pip, or one that has the packages already")
 	}
-	if j.UsesCache() && !j.withoutUV.Load() && j.fetchUV(ctx) {
+	if j.UsesCache() && j.now().UnixNano() >= j.withoutUV.Load() && j.fetchUV(ctx) {
 		return j.uvCommand(cachedUV), nil
 	}
 	return j.pipCommand(), nil
@@ -202,17 +206,30 @@ func (j *job) works(ctx context.Context, argv ...string) bool {
 	return err == nil && core.StatusOf(exit) == core.StatusOK
 }
 
-// fetchUV puts uv into the cache, once and for all later installs. It is moved there whole:
-// other installers may do the same at this moment.
+// fetchUV puts uv into the cache, once and for all later installs. It is moved there whole, and only
+// if it works: other installers may do the same at this moment.
 func (j *job) fetchUV(ctx context.Context) bool {
 	j.progress(core.Progress{Phase: core.PhaseDependencies, Message: "fetching uv, once"})
-	staging := core.GuestCache + "/staging-" + j.scrub.id
+	staging := core.GuestCache + "/staging-" + strings.ToLower(rand.Text()[:12])
 	argv := []string{
 		"python3", "-I", "-m", "pip", "install", "--target", staging, "--only-binary=:all:",
 		"--no-input", "--disable-pip-version-check", "--no-warn-script-location", "--no-deps", "--no-compile", "uv",
 	}
 	text, exit, err := j.run(ctx, argv, fetchUVTimeout, nil)
-	fetched := err == nil && core.StatusOf(exit) == core.StatusOK
+	fetched := err == nil && core.StatusOf(exit) == core.StatusOK && j.works(ctx, staging+"/bin/uv", "--version")
+	if j.moveUV(ctx, staging, fetched) && j.works(ctx, cachedUV, "--version") {
+		return true
+	}
+	if ctx.Err() == nil {
+		j.withoutUV.Store(j.now().Add(uvPause).UnixNano())
+		j.log.Info("uv could not be fetched; pip is used", "output", lastLines(text, 3, 500))
+	}
+	return false
+}
+
+// moveUV moves the staging folder to its place if it is wanted there, and removes it else. What is
+// in its place already stays.
+func (j *job) moveUV(ctx context.Context, staging string, wanted bool) bool {
 	const move = `import os, shutil, sys
 if sys.argv[3] == "yes":
     try:
@@ -220,18 +237,11 @@ if sys.argv[3] == "yes":
     except OSError:
         pass
 shutil.rmtree(sys.argv[1], ignore_errors=True)`
-	wanted := "no"
-	if fetched {
-		wanted = "yes"
+	answer := "no"
+	if wanted {
+		answer = "yes"
 	}
-	if j.python(ctx, move, staging, toolsDir, wanted) == nil && fetched && j.works(ctx, cachedUV, "--version") {
-		return true
-	}
-	if ctx.Err() == nil {
-		j.withoutUV.Store(true)
-		j.log.Info("uv could not be fetched; pip is used", "output", lastLines(text, 3, 500))
-	}
-	return false
+	return j.python(ctx, move, staging, toolsDir, answer) == nil && wanted
 }
 
 func (j *job) python(ctx context.Context, code string, args ...string) error {
@@ -280,11 +290,15 @@ func (j *job) run(ctx context.Context, argv []string, timeout time.Duration, tel
 	return j.scrub.clean(outputText(exit.Stdout) + outputText(exit.Stderr)), exit, nil
 }
 
+// outputText is the whole lines of an output: in half a line a secret would not be found.
 func outputText(o core.Output) string {
-	text := string(o.Head)
-	if len(o.Tail) > 0 {
-		text += "\n…\n" + string(o.Tail)
+	head, tail := o.Head, o.Tail
+	if o.Cut() > 0 {
+		head = head[:bytes.LastIndexByte(head, '\n')+1]
+		_, tail, _ = bytes.Cut(tail, []byte("\n"))
+		head = append(bytes.Clone(head), "…\n"...)
 	}
+	text := string(head) + string(tail)
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}

@@ -87,15 +87,45 @@ func TestRequirementsAreCheckedAgain(t *testing.T) {
 	}
 }
 
-func TestUVIsFetchedOnce(t *testing.T) {
+func TestUVIsFetchedAgainLater(t *testing.T) {
 	p := New(Options{})
-	for _, want := range []bool{true, false} {
+	now := time.Now()
+	p.now = func() time.Time { return now }
+	var staged []string
+	for _, step := range []struct {
+		after time.Duration
+		want  bool
+	}{{0, true}, {9 * time.Minute, false}, {2 * time.Minute, true}} {
+		now = now.Add(step.after)
 		g := &fakeGuest{has: missing("uv", cachedUV)}
 		if _, err := install(t, p, g); err != nil {
 			t.Fatal(err)
 		}
-		if _, tried := g.command("--no-deps"); tried != want {
-			t.Errorf("an attempt to fetch uv: %v, want %v", tried, want)
+		spec, tried := g.command("--no-deps")
+		if tried != step.want {
+			t.Errorf("an attempt to fetch uv: %v, want %v", tried, step.want)
+		}
+		if tried {
+			staged = append(staged, spec.Argv[slices.Index(spec.Argv, "--target")+1])
+		}
+	}
+	if len(staged) != 2 || staged[0] == staged[1] {
+		t.Errorf("two jobs fetch to %q", staged)
+	}
+}
+
+// A uv that does not work where it was fetched to is not moved to where others look for one.
+func TestHalfUVStaysOut(t *testing.T) {
+	for _, tt := range []struct {
+		code int
+		want string
+	}{{0, "yes"}, {1, "no"}} {
+		g := &fakeGuest{has: missing("uv", cachedUV), exits: map[string]core.Exit{"bin/uv --version": {Code: tt.code}}}
+		if _, err := install(t, New(Options{}), g); err != nil {
+			t.Fatal(err)
+		}
+		if spec, moved := g.command("os.rename"); !moved || spec.Argv[len(spec.Argv)-1] != tt.want {
+			t.Errorf("exit %d: moved with %q, want %s", tt.code, spec.Argv, tt.want)
 		}
 	}
 }
@@ -174,13 +204,14 @@ func TestCredentialsAreScrubbed(t *testing.T) {
 	escaped := "hunter2%2F%2Bsecret"
 	options := Options{
 		IndexURL:       "https://user:" + escaped + "@index.example/simple",
-		ExtraIndexURLs: []string{"https://ghp_TOKEN99@extra.example/simple"},
+		ExtraIndexURLs: []string{"https://ghp_TOKEN99@extra.example/simple", "https://p.example/Pa7hT0ken/simple/?key=Qu3ryK3y"},
 		HTTPSProxy:     "http://pu:proxy-pw@proxy.example:1",
 		Logger:         slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	said := "Looking in https://user:" + escaped + "@index.example/simple\n" +
 		"decoded " + token + ", token ghp_TOKEN99, proxy-pw\n" +
 		"https://other:unknown-secret@elsewhere.example/x\n" +
+		"https://p.example/Pa7hT0ken/simple/six/?key=Qu3ryK3y and Pa7hT0ken, Qu3ryK3y\n" +
 		"\x1b[31mred\x1b[0m \x1b]8;;https://user:" + escaped + "@index.example\x07link\n\u0007bell\r\n" + strings.Repeat("long ", 2000) + "\n"
 	for _, code := range []int{0, 1} {
 		g := &fakeGuest{has: missing("uv", cachedUV), prints: map[string]string{"-r ": said, "--no-deps": said, "compileall": said}, exits: map[string]core.Exit{"-r ": {Code: code}, "--no-deps": {Code: 1}}}
@@ -191,7 +222,7 @@ func TestCredentialsAreScrubbed(t *testing.T) {
 		}
 		all := map[string]string{"report": report, "error": fmt.Sprint(err), "progress": told.String(), "log": log.String(), "options": fmt.Sprintf("%v %+v %#v", options, &options, options)}
 		for where, text := range all {
-			for _, secret := range []string{"hunter2", "secret@", "ghp_TOKEN99", "proxy-pw", "unknown-secret", "\x1b", "\a"} {
+			for _, secret := range []string{"hunter2", "secret@", "ghp_TOKEN99", "proxy-pw", "Pa7hT0ken", "Qu3ryK3y", "unknown-secret", "\x1b", "\a"} {
 				if strings.Contains(text, secret) {
 					t.Errorf("exit %d: the %s shows %q: %s", code, where, secret, text)
 				}
@@ -199,6 +230,56 @@ func TestCredentialsAreScrubbed(t *testing.T) {
 		}
 		if code == 1 && len(err.Error()) > 2<<10 {
 			t.Errorf("the error has %d bytes", len(err.Error()))
+		}
+	}
+}
+
+func TestURLsAreScrubbed(t *testing.T) {
+	s := newScrubber([]string{
+		"https://index.example/Tok3nInPath/simple/", "https://q.example/simple?token=quer%2Fy+secret&x=1", "https://bare.example/simple/?BARETOKEN",
+		"https://Short.example:8443/s3c/simple", "http://user:pa@ss@proxy.example:3128/", "proxyuser:proxysecret@proxy.example", "::not a url::secret",
+		"https://f.example/simple#fragment-secret", "https://enc.example/tok%2Fen%20value/simple", "https://pypi.org/simple",
+	})
+	for text, want := range map[string]string{
+		"Looking in https://index.example/Tok3nInPath/simple/six/ now": "Looking in https://index.example/***/six/ now",
+		"File /cache/Tok3nInPath.json":                                 "File /cache/***.json",
+		"https%3A%2F%2Findex.example%2FTok3nInPath%2Fsimple":           "https%3A%2F%2Findex.example%2F***%2Fsimple",
+		"token quer/y secret":                                          "token ***",
+		"token quer%2Fy+secret quer%2fy%20secret":                      "token *** ***",
+		"https://q.example/simple?token=quer%2Fy&x=1":                  "https://q.example/***?***",
+		"BARETOKEN": "***",
+		"GET https://short.example:8443/s3c/simple/six": "GET https://short.example:8443/***/six",
+		"pa@ss":                                              "***",
+		"http://user:pa@ss@proxy.example":                    "http://***@proxy.example",
+		"proxysecret":                                        "***",
+		"::not a url::secret":                                "***",
+		"fragment-secret":                                    "***",
+		"tok/en value, tok%2Fen%20value":                     "***, ***",
+		"tok%2fen+value":                                     "***",
+		"https://pypi.org/simple/six/":                       "https://pypi.org/simple/six/",
+		"https://cdn.example/x?Signature=abc":                "https://cdn.example/x?***",
+		"(from https://cdn.example/x.whl?a=b) (from x)":      "(from https://cdn.example/x.whl?***) (from x)",
+		"https://cdn.example/six-1.whl#sha256=00 repository": "https://cdn.example/six-1.whl#sha256=00 repository",
+	} {
+		if got := s.clean(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Where output was cut, half a secret may stand.
+func TestCutOutputShowsWholeLines(t *testing.T) {
+	for _, tt := range []struct {
+		output core.Output
+		want   string
+	}{
+		{core.Output{Head: []byte("one\nhunt"), Tail: []byte("secret\ntwo"), Total: 100}, "one\n…\ntwo\n"},
+		{core.Output{Head: []byte("hunter"), Total: 100}, "…\n"},
+		{core.Output{Head: []byte("one\ntw"), Tail: []byte("o\n"), Total: 8}, "one\ntwo\n"},
+		{core.Output{}, ""},
+	} {
+		if got := outputText(tt.output); got != tt.want {
+			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}
 }

@@ -1,7 +1,8 @@
 package installer
 
 import (
-	"crypto/rand"
+	"cmp"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -13,52 +14,151 @@ import (
 
 const hidden = "***"
 
-// leastSecret is the length from which a user name or password is looked for everywhere. Shorter
-// ones are only hidden where they stand in a URL.
-const leastSecret = 4
+// leastSecret is the length from which a user name, a password or a query's value is looked for
+// everywhere. Shorter ones are only hidden where they stand in a URL. A path is mostly words, so that
+// its parts count from leastSegment on.
+const (
+	leastSecret  = 4
+	leastSegment = 8
+)
+
+// ordinaryWords are parts of an index's path that tell nothing.
+func ordinaryWords() []string {
+	return []string{
+		"", "simple", "pypi", "python", "packages", "packaging", "_packaging", "package", "index", "root", "api", "nexus", "artifactory",
+		"artifacts", "repository", "repositories", "projects", "releases", "virtual", "public", "mirror", "mirrors", "pypi-all",
+		"pypi-group", "pypi-hosted", "pypi-internal", "pypi-local", "pypi-mirror", "pypi-proxy", "pypi-public", "pypi-remote",
+		"pypi-virtual",
+	}
+}
+
+func isOrdinary(word string) bool { return slices.Contains(ordinaryWords(), strings.ToLower(word)) }
 
 // scrubber takes credentials and control characters out of what package managers say.
 type scrubber struct {
 	secrets *strings.Replacer
 	inURL   *regexp.Regexp
+	query   *regexp.Regexp
 	escapes *regexp.Regexp
-	id      string // random; names what this process puts into the shared cache
 }
 
 func newScrubber(urls []string) scrubber {
-	var secrets []string
-	add := func(text string) {
-		for _, form := range []string{text, url.QueryEscape(text), url.PathEscape(text), url.UserPassword("", text).String()[1:]} {
-			if len(form) >= leastSecret && !slices.Contains(secrets, form) {
-				secrets = append(secrets, form)
+	s := secrets{}
+	for _, text := range urls {
+		if text != "" {
+			s.addURL(text)
+		}
+	}
+	return scrubber{
+		secrets: s.replacer(),
+		inURL:   regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s]+@`),
+		query:   regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s?#]*\?)[^\s#'"<>)\]]+`),
+		escapes: regexp.MustCompile("\x1b(?:\\[[0-9;?]*[A-Za-z]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)?"),
+	}
+}
+
+// secrets are texts by what stands in their place.
+type secrets map[string]string
+
+// addURL finds all of a URL that may be secret. What cannot be read as one is a secret as a whole.
+func (s secrets) addURL(text string) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		if u, err = url.Parse("http://" + text); err != nil || u.Host == "" {
+			s.add(text, leastSecret)
+			return
+		}
+	}
+	s.addUser(u, text)
+	segments := strings.Split(u.EscapedPath(), "/")
+	for _, segment := range segments {
+		s.add(segment, leastSegment)
+	}
+	s.addQuery(u.RawQuery)
+	s.add(u.EscapedFragment(), leastSegment)
+	if u.RawQuery != "" || slices.ContainsFunc(segments, func(segment string) bool { return !isOrdinary(segment) }) {
+		s.addPlace(u)
+	}
+}
+
+func (s secrets) addUser(u *url.URL, text string) {
+	if u.User == nil {
+		return
+	}
+	raw := strings.TrimPrefix(text, u.Scheme+"://")
+	if end := strings.IndexAny(raw, "/?#"); end >= 0 {
+		raw = raw[:end]
+	}
+	s.add(raw[:max(0, strings.LastIndex(raw, "@"))], leastSecret)
+	password, has := u.User.Password()
+	s.add(password, leastSecret)
+	if !has || password == "" || strings.HasPrefix(password, "x-oauth") {
+		s.add(u.User.Username(), leastSecret) // a token may stand in the user's place
+	}
+}
+
+func (s secrets) addQuery(query string) {
+	s.add(query, leastSecret)
+	for part := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, value, has := strings.Cut(part, "=")
+		s.add(value, leastSecret)
+		if !has {
+			s.add(name, leastSecret) // ?TOKEN
+		}
+	}
+}
+
+// addPlace hides all that stands behind the host, however short its parts are.
+func (s secrets) addPlace(u *url.URL) {
+	for _, path := range []string{u.EscapedPath(), u.Path} {
+		path = strings.TrimRight(path, "/")
+		if path == "" {
+			continue
+		}
+		for _, host := range []string{u.Host, strings.ToLower(u.Host), u.Hostname()} {
+			s[host+path] = host + "/" + hidden
+		}
+	}
+}
+
+// add takes a text in all its forms, unless it is too short or an ordinary word.
+func (s secrets) add(text string, least int) {
+	for _, plain := range []string{text, unescaped(text, url.PathUnescape), unescaped(text, url.QueryUnescape)} {
+		if isOrdinary(plain) {
+			return
+		}
+		for _, form := range []string{plain, url.QueryEscape(plain), url.PathEscape(plain), url.UserPassword("", plain).String()[1:]} {
+			for _, form := range []string{form, lowerEscapes(form)} {
+				if len(form) >= least {
+					s[form] = hidden
+				}
 			}
 		}
 	}
-	for _, text := range urls {
-		u, err := url.Parse(text)
-		if err != nil || u.User == nil {
-			continue
-		}
-		raw, _, _ := strings.Cut(strings.TrimPrefix(text, u.Scheme+"://"), "@")
-		add(raw)
-		password, has := u.User.Password()
-		add(password)
-		if !has || password == "" || strings.HasPrefix(password, "x-oauth") {
-			add(u.User.Username()) // a token may stand in the user's place
-		}
+}
+
+func unescaped(text string, by func(string) (string, error)) string {
+	if plain, err := by(text); err == nil {
+		return plain
 	}
+	return text
+}
+
+// lowerEscapes writes %2F as %2f.
+func lowerEscapes(text string) string {
+	return regexp.MustCompile(`%[0-9A-F]{2}`).ReplaceAllStringFunc(text, strings.ToLower)
+}
+
+func (s secrets) replacer() *strings.Replacer {
 	// Longer ones first: a shorter one may be a part of it.
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	texts := slices.SortedFunc(maps.Keys(s), func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
 	var pairs []string
-	for _, secret := range secrets {
-		pairs = append(pairs, secret, hidden)
+	for _, text := range texts {
+		pairs = append(pairs, text, s[text])
 	}
-	return scrubber{
-		secrets: strings.NewReplacer(pairs...),
-		inURL:   regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/\s@]+@`),
-		escapes: regexp.MustCompile("\x1b(?:\\[[0-9;?]*[A-Za-z]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)?"),
-		id:      strings.ToLower(rand.Text()[:12]),
-	}
+	return strings.NewReplacer(pairs...)
 }
 
 // clean returns the text without credentials, escape sequences and control characters. It takes
@@ -74,7 +174,8 @@ func (s scrubber) clean(text string) string {
 		}
 		return r
 	}, text)
-	return s.inURL.ReplaceAllString(s.secrets.Replace(text), "${1}"+hidden+"@")
+	text = s.inURL.ReplaceAllString(s.secrets.Replace(text), "${1}"+hidden+"@")
+	return s.query.ReplaceAllString(text, "${1}"+hidden)
 }
 
 // lineWriter tells each whole line of a program's output, cleaned.
