@@ -21,6 +21,14 @@ const (
 	minDisk   = 1 * mib
 )
 
+// What a box can hold in memory besides its programs, its workspace and its temporary folder.
+const (
+	home     = 64 * mib     // the home folder
+	shared   = 64 * mib     // /dev/shm
+	kept     = 2 * 32 * mib // the longest output of each of two streams
+	programs = 128 * mib
+)
+
 // diskShare: without a size of its own the workspace is at most this part of the memory.
 const diskShare = 4
 
@@ -59,16 +67,17 @@ func (l Limits) Validate() error {
 	case l.DiskBytes < minDisk:
 		return Errorf(ErrInvalid, "a disk of %s is too small: at least %s is needed", FormatBytes(l.DiskBytes), FormatBytes(minDisk))
 	case l.DiskBytes > l.maxDisk():
-		return Errorf(ErrInvalid, "a disk of %s is too big for %s of memory, as files count as memory: at most %s is allowed",
+		return Errorf(ErrInvalid, "a disk of %s is too big for %s of memory, as files and kept output count as memory: at most %s is allowed",
 			FormatBytes(l.DiskBytes), FormatBytes(l.MemoryBytes), FormatBytes(l.maxDisk()))
 	}
 	return nil
 }
 
-// maxDisk is the biggest workspace that leaves programs 128 MiB of the memory, or half of
-// it in small boxes, when the workspace and the temporary folder (half its size) are full.
+// maxDisk is the biggest workspace that leaves programs 128 MiB of the memory when it, the temporary folder
+// (half its size) and all else that counts as memory are full. In small boxes it leaves half of the memory
+// to all of that.
 func (l Limits) maxDisk() int64 {
-	most := (l.MemoryBytes - min(128*mib, l.MemoryBytes/2)) / 3 * 2
+	most := (l.MemoryBytes - min(programs+home+shared+kept, l.MemoryBytes/2)) / 3 * 2
 	return most - most%mib
 }
 

@@ -43,7 +43,10 @@ func TestLimitsValidate(t *testing.T) {
 		{"pids", Limits{PIDs: 15}, "a limit of 15 processes is too low: at least 16"},
 		{"disk too small", Limits{DiskBytes: 1000}, "a disk of 1000B is too small: at least 1MiB"},
 		{"disk too big", Limits{MemoryBytes: 1 * gib, DiskBytes: 800 * mib}, "a disk of 800MiB is too big for 1GiB of memory"},
-		{"disk as big as can be", Limits{MemoryBytes: 1 * gib, DiskBytes: 597 * mib}, ""},
+		{"disk as big as can be", Limits{MemoryBytes: 1 * gib, DiskBytes: 469 * mib}, ""},
+		{"a MiB more", Limits{MemoryBytes: 1 * gib, DiskBytes: 470 * mib}, "as files and kept output count as memory: at most 469MiB is allowed"},
+		{"disk as big as can be in a small box", Limits{MemoryBytes: 96 * mib, DiskBytes: 32 * mib}, ""},
+		{"a MiB more in a small box", Limits{MemoryBytes: 96 * mib, DiskBytes: 33 * mib}, "at most 32MiB is allowed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -55,6 +58,22 @@ func TestLimitsValidate(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestFullBox: what can fill up leaves 128 MiB to programs, where there are as many.
+func TestFullBox(t *testing.T) {
+	for memory := int64(minMemory); memory <= 8*gib; memory += 32 * mib {
+		l := Limits{MemoryBytes: memory}.WithDefaults(DefaultLimits())
+		if err := l.Validate(); err != nil {
+			t.Errorf("%s with defaults is refused: %v", FormatBytes(memory), err)
+		}
+		l.DiskBytes = l.maxDisk()
+		const others = (64 + 64 + 2*32) * mib
+		left := memory - l.DiskBytes/2*3
+		if memory >= 2*(128*mib+others) && left-others < 128*mib || left < memory/2 && left < 128*mib+others {
+			t.Errorf("%s: a disk of %s leaves %s", FormatBytes(memory), FormatBytes(l.DiskBytes), FormatBytes(left))
+		}
 	}
 }
 
