@@ -111,7 +111,8 @@ type Mount struct {
 
 // BoxSpec is what a backend needs to make a box.
 type BoxSpec struct {
-	Image      string // as given to EnsureImage
+	Image      string // as given to EnsureImage; with a Digest, only a name for messages
+	Digest     string // sha256:…; when set, the box is made from exactly this content, whatever Image names by now
 	Limits     Limits
 	Network    Network
 	Mounts     []Mount

@@ -87,7 +87,8 @@ func (e *engine) isFilled(ctx context.Context, id string, a agent) bool {
 
 // ensureAgent makes sure that the box that was created, but not started, finds the agent in
 // its volume. It looks once in a process's life.
-func (e *engine) ensureAgent(ctx context.Context, id string, a agent, spec core.BoxSpec, server string) error {
+func (e *engine) ensureAgent(ctx context.Context, id string, from origin, spec core.BoxSpec, server string) error {
+	a := from.agent
 	if e.filled.has(a.volume) {
 		return nil
 	}
@@ -97,7 +98,7 @@ func (e *engine) ensureAgent(ctx context.Context, id string, a agent, spec core.
 		return nil
 	}
 	if !e.isFilled(ctx, id, a) {
-		if err := e.fill(ctx, a, spec, server); err != nil {
+		if err := e.fill(ctx, from, spec, server); err != nil {
 			return err
 		}
 	}
@@ -106,13 +107,14 @@ func (e *engine) ensureAgent(ctx context.Context, id string, a agent, spec core.
 }
 
 // fill writes the agent, and then the mark, into its volume.
-func (e *engine) fill(ctx context.Context, a agent, spec core.BoxSpec, server string) error {
+func (e *engine) fill(ctx context.Context, from origin, spec core.BoxSpec, server string) error {
+	a := from.agent
 	labels := core.Labels{Instance: spec.Labels.Instance, Server: server, Purpose: core.PurposeAgent}
 	_, err := e.api.VolumeCreate(ctx, volume.CreateOptions{Name: a.volume, Labels: labels.Map()})
 	if err != nil {
 		return e.fail(ctx, err, "the agent's volume could not be made")
 	}
-	err = e.withHelper(ctx, spec.Image, labels, []string{a.volume}, func(id string) error {
+	err = e.withHelper(ctx, from, labels, []string{a.volume}, func(id string) error {
 		archive, err := agentArchive(a)
 		if err != nil {
 			return core.Errorf(core.ErrUnavailable, "the agent cannot be read: %w", err)
@@ -163,7 +165,7 @@ func agentArchive(a agent) (io.Reader, error) {
 }
 
 // own gives the roots of the volumes to the box's user: the engine makes them root's.
-func (e *engine) own(ctx context.Context, spec core.BoxSpec, server string) error {
+func (e *engine) own(ctx context.Context, from origin, spec core.BoxSpec, server string) error {
 	var names []string
 	for _, m := range spec.Mounts {
 		if m.Writable && !e.owned.has(m.Volume) {
@@ -174,7 +176,7 @@ func (e *engine) own(ctx context.Context, spec core.BoxSpec, server string) erro
 		return nil
 	}
 	labels := core.Labels{Instance: spec.Labels.Instance, Server: server, Purpose: spec.Labels.Purpose}
-	err := e.withHelper(ctx, spec.Image, labels, names, func(id string) error {
+	err := e.withHelper(ctx, from, labels, names, func(id string) error {
 		return e.api.CopyToContainer(ctx, id, helperRoot, ownersArchive(len(names)), container.CopyToContainerOptions{})
 	})
 	if err != nil {
@@ -203,10 +205,10 @@ func ownersArchive(n int) io.Reader {
 
 // withHelper calls f with a container that sees volumes writable below helperRoot, and
 // removes it.
-func (e *engine) withHelper(ctx context.Context, image string, labels core.Labels, volumes []string, f func(id string) error) error {
+func (e *engine) withHelper(ctx context.Context, from origin, labels core.Labels, volumes []string, f func(id string) error) error {
 	labels.Expires = time.Now().Add(helperLife)
 	name := newName("helper")
-	r := planHelper(name, image, labels, volumes)
+	r := planHelper(name, from, labels, volumes)
 	defer e.discard(ctx, name)
 	made, err := e.api.ContainerCreate(ctx, r.Config, r.Host, r.Net, nil, r.Name)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/volume"
 
 	"github.com/boxwright/boxwright/core"
@@ -90,7 +89,7 @@ func TestAgentVolumeThatIsIncompleteIsFilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := lab.remoteEnv(t, b)
-	if err := e.fill(t.Context(), half, specOf(env), "s"); err != nil {
+	if err := e.fill(t.Context(), origin{id: testImage, agent: half}, specOf(env), "s"); err != nil {
 		t.Fatal(err)
 	}
 	works(t, env)
@@ -171,48 +170,5 @@ func TestMissingAgentFile(t *testing.T) {
 	_, err := newAgents(map[string]string{"amd64": "/nowhere/agent"}).of("x", "amd64")
 	if core.KindOf(err) != core.ErrUnavailable || core.HintOf(err) == "" {
 		t.Errorf("got %v", err)
-	}
-}
-
-// TestDestroyTakesTheImagesOwnVolumes: an image may declare VOLUMEs, and each box gets one.
-func TestDestroyTakesTheImagesOwnVolumes(t *testing.T) {
-	lab := newLab(t)
-	ref := "boxwright-test/volume:" + strings.TrimPrefix(executiontest.NewInstance(), "test-")
-	made, err := lab.api.ContainerCreate(t.Context(), &container.Config{Image: testImage, Cmd: []string{"x"}}, nil, nil, nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lab.api.ContainerRemove(context.WithoutCancel(t.Context()), made.ID, container.RemoveOptions{})
-	lab.removeImage(t, ref)
-	_, err = lab.api.ContainerCommit(t.Context(), made.ID, container.CommitOptions{Reference: ref, Changes: []string{
-		"VOLUME /data", `ENTRYPOINT ["/bin/false"]`, "ENV SECRET=1", "USER 0", "HEALTHCHECK CMD /bin/false",
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := lab.remoteEnv(t, lab.backend(nil))
-	env.Image = ref
-	box, err := env.Backend.Create(t.Context(), specOf(env))
-	if err != nil {
-		t.Fatal(err)
-	}
-	have, err := lab.api.ContainerInspect(t.Context(), box.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := env.Backend.Destroy(t.Context(), box.ID); err != nil {
-		t.Fatal(err)
-	}
-	found := false
-	for _, m := range have.Mounts {
-		if m.Destination == "/data" {
-			found = true
-			if _, err := lab.api.VolumeInspect(t.Context(), m.Name); notFoundIsFine(err) != nil || err == nil {
-				t.Errorf("the volume at %s is left (%v)", m.Destination, err)
-			}
-		}
-	}
-	if !found {
-		t.Error("the image's volume was not there")
 	}
 }

@@ -45,9 +45,13 @@ func (b *Backend) List(ctx context.Context, instance string) (core.Inventory, er
 }
 
 func (e *engine) box(ctx context.Context, c container.Summary, labels core.Labels) core.Box {
+	name := c.Image
+	if known := c.Labels[labelImage]; known != "" {
+		name = known
+	}
 	box := core.Box{
 		ID:      c.ID,
-		Image:   c.Image,
+		Image:   name,
 		Labels:  labels,
 		State:   core.BoxStopped,
 		Created: time.Unix(c.Created, 0).UTC(),

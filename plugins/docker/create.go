@@ -10,7 +10,6 @@ import (
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/image"
 
 	"github.com/boxwright/boxwright/core"
 )
@@ -78,7 +77,7 @@ func (b *Backend) settle(ctx context.Context, e *engine, f func(context.Context)
 // create makes the box, or leaves nothing. It stops between two steps when the caller's ctx
 // ends; the steps themselves run under engineCtx.
 func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core.BoxSpec) (core.Box, error) {
-	a, arch, err := b.agentFor(engineCtx, e, spec.Image)
+	from, err := b.originOf(engineCtx, e, spec)
 	if err != nil {
 		return core.Box{}, err
 	}
@@ -87,14 +86,16 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 	}
 	r := plan(spec, order{
 		Name:    newName(purposeName(spec.Labels.Purpose)),
-		Agent:   a.volume,
+		Image:   from.id,
+		Agent:   from.agent.volume,
+		Volumes: from.volumes,
 		Server:  b.server,
 		Runtime: b.settings.Runtime,
 		MaxCPUs: float64(e.facts.info.NCPU),
 	})
-	id, err := b.start(caller, engineCtx, e, spec, r, a)
-	if arch != e.facts.arch {
-		err = e.checkForeign(engineCtx, id, spec.Image, arch, err)
+	id, err := b.start(caller, engineCtx, e, spec, r, from)
+	if from.arch != e.facts.arch {
+		err = e.checkForeign(engineCtx, id, from, err)
 	}
 	if err != nil {
 		e.discard(engineCtx, r.Name)
@@ -105,15 +106,15 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 }
 
 // start makes the container, makes its volumes ready, and starts it.
-func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.BoxSpec, r request, a agent) (string, error) {
+func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.BoxSpec, r request, from origin) (string, error) {
 	made, err := e.api.ContainerCreate(engineCtx, r.Config, r.Host, r.Net, nil, r.Name)
 	if err != nil {
 		return "", e.fail(engineCtx, err, "a box of %s could not be made", spec.Image)
 	}
 	for _, step := range []func() error{
-		func() error { return e.ensureAgent(engineCtx, made.ID, a, spec, b.server) },
-		func() error { return e.own(engineCtx, spec, b.server) },
-		func() error { return b.run(engineCtx, e, made.ID, spec, a) },
+		func() error { return e.ensureAgent(engineCtx, made.ID, from, spec, b.server) },
+		func() error { return e.own(engineCtx, from, spec, b.server) },
+		func() error { return b.run(engineCtx, e, made.ID, spec, from) },
 	} {
 		if caller.Err() != nil {
 			return "", ended(caller)
@@ -130,13 +131,13 @@ func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.
 
 // run starts the container. Should somebody have removed the agent's volume since it was last
 // seen, the engine has made an empty one: it is filled again, once.
-func (b *Backend) run(ctx context.Context, e *engine, id string, spec core.BoxSpec, a agent) error {
+func (b *Backend) run(ctx context.Context, e *engine, id string, spec core.BoxSpec, from origin) error {
 	err := e.api.ContainerStart(ctx, id, container.StartOptions{})
-	if err == nil || ctx.Err() != nil || e.isFilled(ctx, id, a) {
+	if err == nil || ctx.Err() != nil || e.isFilled(ctx, id, from.agent) {
 		return e.fail(ctx, err, "a box of %s could not be started", spec.Image)
 	}
-	e.filled.remove(a.volume)
-	if err := e.ensureAgent(ctx, id, a, spec, b.server); err != nil {
+	e.filled.remove(from.agent.volume)
+	if err := e.ensureAgent(ctx, id, from, spec, b.server); err != nil {
 		return err
 	}
 	err = e.api.ContainerStart(ctx, id, container.StartOptions{})
@@ -149,8 +150,8 @@ const foreignTime = time.Second
 
 // checkForeign finds out whether the engine's machine runs programs of the image's
 // architecture: some do, by emulation. failed is why the box did not start, if it did not.
-func (e *engine) checkForeign(ctx context.Context, id, ref, arch string, failed error) error {
-	cannot := core.Errorf(core.ErrUnsupported, "image %s is for linux/%s, which this engine (%s/%s) cannot run", ref, arch, e.facts.info.OSType, e.facts.arch).
+func (e *engine) checkForeign(ctx context.Context, id string, from origin, failed error) error {
+	cannot := core.Errorf(core.ErrUnsupported, "image %s is for linux/%s, which this engine (%s/%s) cannot run", from.name, from.arch, e.facts.info.OSType, e.facts.arch).
 		WithHint("use an image for linux/%s", e.facts.arch)
 	if failed != nil {
 		if strings.Contains(failed.Error(), "exec format error") {
@@ -161,35 +162,13 @@ func (e *engine) checkForeign(ctx context.Context, id, ref, arch string, failed 
 	for begin := time.Now(); time.Since(begin) < foreignTime; time.Sleep(retryPause) {
 		have, err := e.api.ContainerInspect(ctx, id)
 		if err != nil {
-			return e.fail(ctx, err, "a box of %s could not be inspected", ref)
+			return e.fail(ctx, err, "a box of %s could not be inspected", from.name)
 		}
 		if have.State != nil && !have.State.Running {
 			return cannot
 		}
 	}
 	return nil
-}
-
-// agentFor looks at the image, which must be there, and returns the agent that suits it.
-func (b *Backend) agentFor(ctx context.Context, e *engine, ref string) (agent, string, error) {
-	have, err := e.inspect(ctx, ref)
-	if err != nil {
-		return agent{}, "", err
-	}
-	if have.Os != "linux" {
-		return agent{}, "", core.Errorf(core.ErrUnsupported, "image %s is for %s; boxes need an image for linux", ref, have.Os)
-	}
-	a, err := b.agents.of(ref, have.Architecture)
-	return a, have.Architecture, err
-}
-
-// inspect returns the image, or core.ErrNotFound in words.
-func (e *engine) inspect(ctx context.Context, ref string) (image.InspectResponse, error) {
-	have, err := e.api.ImageInspect(ctx, ref)
-	if cerrdefs.IsNotFound(err) {
-		return have, core.Errorf(core.ErrNotFound, "image %s is not in the engine", ref)
-	}
-	return have, e.fail(ctx, err, "image %s could not be inspected", ref)
 }
 
 // checkVolumes finds a missing volume before the engine silently makes an empty one.
@@ -227,6 +206,9 @@ func checkSpec(spec core.BoxSpec, limits map[core.Limit]core.Enforcement) ([]str
 	if err := spec.Limits.Validate(); err != nil {
 		return nil, err
 	}
+	if err := checkDigest(spec.Digest); err != nil {
+		return nil, err
+	}
 	if err := checkMounts(spec.Mounts); err != nil {
 		return nil, err
 	}
@@ -252,7 +234,8 @@ func checkMounts(mounts []core.Mount) error {
 		if err := checkVolumeName(m.Volume); err != nil {
 			return err
 		}
-		if !path.IsAbs(m.Path) || path.Clean(m.Path) != m.Path || m.Path == "/" || m.Path == core.GuestBin {
+		overAgent := isWithin(m.Path, core.GuestBin) || isWithin(core.GuestBin, m.Path)
+		if !path.IsAbs(m.Path) || path.Clean(m.Path) != m.Path || overAgent {
 			return core.Errorf(core.ErrInvalid, "a volume cannot be mounted at %q", m.Path)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -22,8 +23,10 @@ const (
 
 // order is what a box needs besides its spec. plan has no input but this and the spec.
 type order struct {
-	Name    string // of the container
-	Agent   string // the volume that holds the agent
+	Name    string   // of the container
+	Image   string   // the id of the image's content
+	Volumes []string // the folders that the image declares as VOLUMEs
+	Agent   string   // the volume that holds the agent
 	Server  string
 	Runtime string  // "" is the engine's default
 	MaxCPUs float64 // of the engine; more is refused by it and would bound nothing
@@ -45,20 +48,22 @@ func plan(spec core.BoxSpec, o order) request {
 		Host:   &container.HostConfig{Runtime: o.Runtime},
 		Net:    &network.NetworkingConfig{},
 	}
-	planProcess(&r, spec)
+	planProcess(&r, spec, o.Image)
 	planLimits(&r, spec.Limits, o.MaxCPUs)
 	planSecurity(&r)
 	planFiles(&r, spec.Limits.DiskBytes)
 	planMounts(&r, spec, o)
+	coverVolumes(&r, o.Volumes)
 	planNetwork(&r, spec.Network)
 	r.Config.Labels = spec.Labels.Map()
+	r.Config.Labels[labelImage] = spec.Image
 	return r
 }
 
 // planProcess makes the agent the box's PID 1, whatever the image says, and keeps its
 // output out of the engine's logs: they would fill the host's disk.
-func planProcess(r *request, spec core.BoxSpec) {
-	r.Config.Image = spec.Image
+func planProcess(r *request, spec core.BoxSpec, image string) {
+	r.Config.Image = image
 	r.Config.Entrypoint = strslice.StrSlice{core.GuestAgent}
 	r.Config.Cmd = serveArgs(spec.Labels.Expires)
 	r.Config.User = fmt.Sprintf("%d:%d", core.GuestUID, core.GuestGID)
@@ -135,6 +140,27 @@ func volumeMount(volume, target string, readOnly bool, labels core.Labels) mount
 	}
 }
 
+// coverBytes is the size of a cover. Nothing is written to it, but 0 would be no bound.
+const coverBytes = 4 << 10
+
+// coverVolumes puts an empty read-only folder over each VOLUME of the image. The engine would
+// make a volume for it, which no limit bounds: it lies on the disk of the engine's machine. What
+// the image has there is not seen. A folder that is mounted anyway needs no cover.
+func coverVolumes(r *request, folders []string) {
+	for _, folder := range folders {
+		mounted := func(m mount.Mount) bool { return m.Target == folder }
+		if _, ours := r.Host.Tmpfs[folder]; ours || slices.ContainsFunc(r.Host.Mounts, mounted) {
+			continue
+		}
+		r.Host.Mounts = append(r.Host.Mounts, mount.Mount{
+			Type:         mount.TypeTmpfs,
+			Target:       folder,
+			ReadOnly:     true,
+			TmpfsOptions: &mount.TmpfsOptions{SizeBytes: coverBytes, Mode: 0o555},
+		})
+	}
+}
+
 func planNetwork(r *request, n core.Network) {
 	r.Host.NetworkMode = "none"
 	if n == core.NetworkFull {
@@ -144,11 +170,11 @@ func planNetwork(r *request, n core.Network) {
 
 // planHelper is a container that is never started: the engine's archive API writes through it
 // into the volumes that are mounted below helperRoot.
-func planHelper(name, image string, labels core.Labels, volumes []string) request {
+func planHelper(name string, from origin, labels core.Labels, volumes []string) request {
 	r := request{
 		Name: name,
 		Config: &container.Config{
-			Image:      image,
+			Image:      from.id,
 			Entrypoint: strslice.StrSlice{core.GuestAgent},
 			Labels:     labels.Map(),
 		},
@@ -158,6 +184,7 @@ func planHelper(name, image string, labels core.Labels, volumes []string) reques
 	for i, v := range volumes {
 		r.Host.Mounts = append(r.Host.Mounts, volumeMount(v, helperPath(i), false, labels))
 	}
+	coverVolumes(&r, from.volumes)
 	return r
 }
 

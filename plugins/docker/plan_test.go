@@ -47,7 +47,7 @@ func golden(t *testing.T, name string, v any) {
 func TestPlan(t *testing.T) {
 	expires := time.Date(2030, 1, 2, 3, 4, 5, 0, time.FixedZone("x", 3600))
 	labels := core.Labels{Instance: "i", Server: "s", Tenant: "t", Purpose: core.PurposeRun}
-	o := order{Name: "boxwright-run-x", Agent: "boxwright-agent-0-amd64", Server: "s", MaxCPUs: 8}
+	o := order{Name: "boxwright-run-x", Image: "sha256:1", Agent: "boxwright-agent-0-amd64", Server: "s", MaxCPUs: 8}
 	for name, c := range map[string]struct {
 		spec  core.BoxSpec
 		order order
@@ -62,9 +62,16 @@ func TestPlan(t *testing.T) {
 			Image: "python:3.11-slim", Network: core.NetworkFull, Labels: labels,
 			Limits: core.Limits{MemoryBytes: 1 << 30, CPUs: 16, PIDs: 100, DiskBytes: 64 << 20},
 			Mounts: []core.Mount{{Volume: "env", Path: core.GuestEnvironment, Writable: true}},
-		}, order{Name: "boxwright-install-x", Agent: "a", Server: "s", Runtime: "runsc", MaxCPUs: 2}},
+		}, order{Name: "boxwright-install-x", Image: "sha256:1", Agent: "a", Server: "s", Runtime: "runsc", MaxCPUs: 2}},
+		"volumes": {core.BoxSpec{
+			Image: "some/db:1", Limits: core.DefaultLimits(), Labels: labels,
+			Mounts: []core.Mount{{Volume: "env", Path: core.GuestEnvironment}},
+		}, order{
+			Name: "boxwright-run-x", Image: "sha256:1", Agent: "a", Server: "s",
+			Volumes: []string{"/data", core.GuestEnvironment, core.GuestTmp, core.GuestWork + "/db"},
+		}},
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, plan(c.spec, c.order)) })
 	}
-	golden(t, "helper", planHelper("boxwright-helper-x", "python:3.11-slim", labels, []string{"a", "b"}))
+	golden(t, "helper", planHelper("boxwright-helper-x", origin{id: "sha256:1", volumes: []string{"/data"}}, labels, []string{"a", "b"}))
 }

@@ -117,6 +117,7 @@ func labelsFromProto(l *backendv1.Labels) core.Labels {
 func specToProto(s core.BoxSpec) *backendv1.CreateRequest {
 	return &backendv1.CreateRequest{
 		Image:      s.Image,
+		Digest:     s.Digest,
 		Limits:     limitsToProto(s.Limits),
 		Network:    string(s.Network),
 		Mounts:     each(s.Mounts, mountToProto),
@@ -128,6 +129,7 @@ func specToProto(s core.BoxSpec) *backendv1.CreateRequest {
 func specFromProto(r *backendv1.CreateRequest) core.BoxSpec {
 	return core.BoxSpec{
 		Image:      r.GetImage(),
+		Digest:     r.GetDigest(),
 		Limits:     limitsFromProto(r.GetLimits()),
 		Network:    core.Network(r.GetNetwork()),
 		Mounts:     each(r.GetMounts(), mountFromProto),

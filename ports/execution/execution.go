@@ -28,8 +28,11 @@ type Backend interface {
 
 	// Create returns a started box whose agent can be dialled. It is all or nothing: if any
 	// step fails or ctx ends, nothing is left. A missing image or volume is core.ErrNotFound.
-	// Limits that core.Limits.Validate refuses, an unknown network, and a mount that is not a
-	// volume on a clean absolute path outside core.GuestBin are core.ErrInvalid. A limit that
+	// With spec.Digest, which is what EnsureImage returned, the box is made from exactly that
+	// content, whatever spec.Image names by now; it is core.ErrNotFound when it is gone.
+	// A digest that is none, limits that core.Limits.Validate refuses, an unknown network, and a mount that is not a
+	// volume on a clean absolute path that is neither core.GuestBin, nor below, nor above it, are
+	// core.ErrInvalid. A limit that
 	// would not hold is core.ErrUnsupported, or a warning in the box if the spec says so.
 	// Inside, the agent is PID 1, all runs as core.GuestUID without capabilities, the root file
 	// system is read-only, and core.GuestWork, core.GuestHome and core.GuestTmp are writable.

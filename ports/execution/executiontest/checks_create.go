@@ -25,6 +25,7 @@ func createChecks() []Check {
 	return []Check{
 		{"create/answers", "Create returns a started box whose agent can be dialled", checkCreateAnswers},
 		{"create/missing-image", "A missing image is core.ErrNotFound", checkCreateMissingImage},
+		{"create/digest", "With a digest, the box is made from exactly that content, whatever the image's name means by now; it is core.ErrNotFound when it is gone", checkCreateDigest},
 		{"create/missing-volume", "A missing volume is core.ErrNotFound, and is not made", checkCreateMissingVolume},
 		{"create/bad-limits", "Limits that core.Limits.Validate refuses are core.ErrInvalid", checkCreateBadLimits},
 		{"create/bad-spec", "A spec that no engine could carry out is core.ErrInvalid", checkCreateBadSpec},
@@ -56,6 +57,31 @@ func checkCreateAnswers(ctx context.Context, env Env) error {
 func checkCreateMissingImage(ctx context.Context, env Env) error {
 	_, err := env.create(ctx, func(s *core.BoxSpec) { s.Image = "boxwright-test/not-there:1" })
 	if err := wantKind("a missing image", err, core.ErrNotFound); err != nil {
+		return err
+	}
+	return env.nothingLeft(ctx)
+}
+
+func checkCreateDigest(ctx context.Context, env Env) error {
+	image, err := env.Backend.EnsureImage(ctx, env.Image, core.PullNever, nil)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{env.Image, "boxwright-test/not-there:1"} {
+		box, err := env.create(ctx, func(s *core.BoxSpec) { s.Image, s.Digest = name, image.Digest })
+		if err != nil {
+			return fmt.Errorf("from the content of %s as %s: %w", env.Image, name, err)
+		}
+		found, _, err := env.find(ctx, box.ID)
+		if err != nil || box.Image != name || found.Image != name {
+			return fmt.Errorf("the name %s came back as %s and is listed as %s (%w)", name, box.Image, found.Image, err)
+		}
+		if err := errors.Join(env.answers(ctx, box.ID), env.Backend.Destroy(ctx, box.ID)); err != nil {
+			return err
+		}
+	}
+	_, err = env.create(ctx, func(s *core.BoxSpec) { s.Digest = "sha256:" + strings.Repeat("0", 64) })
+	if err := wantKind("content that is gone", err, core.ErrNotFound); err != nil {
 		return err
 	}
 	return env.nothingLeft(ctx)
@@ -105,6 +131,12 @@ func checkCreateBadSpec(ctx context.Context, env Env) error {
 		"the root":            func(s *core.BoxSpec) { s.Mounts = []core.Mount{{Volume: volume.Name, Path: "/"}} },
 		"a path with ..":      func(s *core.BoxSpec) { s.Mounts = []core.Mount{{Volume: volume.Name, Path: "/work/../etc"}} },
 		"the agent's folder":  func(s *core.BoxSpec) { s.Mounts = []core.Mount{{Volume: volume.Name, Path: core.GuestBin}} },
+		"below the agent's":   func(s *core.BoxSpec) { s.Mounts = []core.Mount{{Volume: volume.Name, Path: core.GuestBin + "/x"}} },
+		"the agent itself":    func(s *core.BoxSpec) { s.Mounts = []core.Mount{{Volume: volume.Name, Path: core.GuestAgent}} },
+		"above the agent's":   func(s *core.BoxSpec) { s.Mounts = []core.Mount{{Volume: volume.Name, Path: "/opt/boxwright"}} },
+		"high above it":       func(s *core.BoxSpec) { s.Mounts = []core.Mount{{Volume: volume.Name, Path: "/opt"}} },
+		"a short digest":      func(s *core.BoxSpec) { s.Digest = "sha256:00" },
+		"a name for a digest": func(s *core.BoxSpec) { s.Digest = env.Image },
 		"a volume with slash": func(s *core.BoxSpec) { s.Mounts = []core.Mount{{Volume: "a/b", Path: "/x"}} },
 	} {
 		_, err := env.create(ctx, change)

@@ -26,6 +26,15 @@ const FakeImage = "fake:1"
 // FakeRemoteImage is not, but the Fake's registry has it.
 const FakeRemoteImage = "registry.example/fake:2"
 
+// FakeDigest is of the content that the Fake has by this name.
+func FakeDigest(ref string) string {
+	digit := "f"
+	if ref != FakeImage {
+		digit = "e"
+	}
+	return "sha256:" + strings.Repeat(digit, 64)
+}
+
 // Fake is a backend in memory that keeps the port's promises. Its agent is a goroutine that
 // answers the lines "ping", "stop" and "inside FOLDER…". Weak and Down may be set before use.
 type Fake struct {
@@ -155,7 +164,7 @@ func (f *Fake) EnsureImage(ctx context.Context, ref string, policy core.PullPoli
 		f.fetches++
 		f.images[ref] = true
 	}
-	return core.Image{Ref: ref, Digest: "sha256:" + strings.Repeat("f", 64), Platform: "linux/amd64"}, nil
+	return core.Image{Ref: ref, Digest: FakeDigest(ref), Platform: "linux/amd64"}, nil
 }
 
 // Create implements execution.Backend.
@@ -193,8 +202,11 @@ func (f *Fake) check(spec core.BoxSpec) error {
 	if spec.Network != core.NetworkNone && spec.Network != core.NetworkFull {
 		return core.Errorf(core.ErrInvalid, "unknown network")
 	}
+	if spec.Digest != "" && !isDigest(spec.Digest) {
+		return core.Errorf(core.ErrInvalid, "bad digest")
+	}
 	for _, m := range spec.Mounts {
-		clean := strings.HasPrefix(m.Path, "/") && !strings.Contains(m.Path, "..") && m.Path != "/" && m.Path != core.GuestBin
+		clean := strings.HasPrefix(m.Path, "/") && !strings.Contains(m.Path, "..") && !isWithin(m.Path, core.GuestBin) && !isWithin(core.GuestBin, m.Path)
 		if !isVolumeName(m.Volume) || !clean {
 			return core.Errorf(core.ErrInvalid, "bad mount")
 		}
@@ -204,7 +216,7 @@ func (f *Fake) check(spec core.BoxSpec) error {
 
 // admit looks for what the spec names.
 func (f *Fake) admit(spec core.BoxSpec) ([]string, error) {
-	if !f.images[spec.Image] {
+	if !f.hasContent(spec) {
 		return nil, core.Errorf(core.ErrNotFound, "there is no image %s", spec.Image)
 	}
 	for _, m := range spec.Mounts {
@@ -219,6 +231,18 @@ func (f *Fake) admit(spec core.BoxSpec) ([]string, error) {
 		return nil, core.Errorf(core.ErrUnsupported, "the %s limit would not hold", f.Weak)
 	}
 	return []string{fmt.Sprintf("the %s limit does not hold", f.Weak)}, nil
+}
+
+func (f *Fake) hasContent(spec core.BoxSpec) bool {
+	if spec.Digest == "" {
+		return f.images[spec.Image]
+	}
+	for ref := range f.images {
+		if FakeDigest(ref) == spec.Digest {
+			return true
+		}
+	}
+	return false
 }
 
 // Dial implements execution.Backend.
@@ -382,6 +406,13 @@ func (f *Fake) RemoveVolume(ctx context.Context, name string) error {
 	}
 	delete(f.volumes, name)
 	return nil
+}
+
+func isDigest(text string) bool { return regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString(text) }
+
+// isWithin reports whether the clean path is folder, or below it.
+func isWithin(path, folder string) bool {
+	return strings.HasPrefix(path+"/", strings.TrimSuffix(folder, "/")+"/")
 }
 
 func isVolumeName(name string) bool {

@@ -109,7 +109,7 @@ func imageBreakers() map[string]func(execution.Backend) mutant {
 		"image/present": onImage(func(b execution.Backend, ctx context.Context, ref string, p core.PullPolicy, f func(core.Progress)) (core.Image, error) {
 			image, err := b.EnsureImage(ctx, ref, p, f)
 			if ref == executiontest.FakeImage {
-				image.Digest = ""
+				image.Platform = ""
 			}
 			return image, err
 		}),
@@ -183,6 +183,12 @@ func createBreakers() map[string]func(execution.Backend) mutant {
 			return box, err
 		}),
 		"create/missing-image": kindInstead(func(s core.BoxSpec, _ error) bool { return strings.Contains(s.Image, "not-there") }),
+		"create/digest": onCreate(func(b execution.Backend, ctx context.Context, s core.BoxSpec) (core.Box, error) {
+			if len(s.Digest) == len("sha256:")+64 && !strings.Contains(s.Image, "not-there") {
+				s.Digest = "" // the name is all that counts
+			}
+			return b.Create(ctx, s)
+		}),
 		"create/missing-volume": onCreate(func(b execution.Backend, ctx context.Context, s core.BoxSpec) (core.Box, error) {
 			for _, m := range s.Mounts { // as Docker does by itself
 				if len(m.Volume) > 30 {

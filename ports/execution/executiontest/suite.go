@@ -1,7 +1,7 @@
 // Package executiontest checks an execution.Backend against the sentences of its port.
 //
-// A backend's test makes a backend and hands it to Run; "boxwright plugin verify" runs Checks on
-// a plugin. Fake is a backend in memory that keeps every promise, for tests of what uses one.
+// A backend's test makes a backend and hands it to Run; a program that is no test runs Checks.
+// Fake is a backend in memory that keeps every promise, for tests of what uses one.
 // What is particular to an engine is tested beside its backend, not here.
 package executiontest
 

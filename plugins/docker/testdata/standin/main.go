@@ -1,5 +1,5 @@
 // Command standin stands in for the agent in the tests of the Docker backend. It answers the
-// lines "ping", "inside FOLDER…" and "stop" as the suite's fake does.
+// lines "ping", "inside FOLDER…" and "stop" as the suite's fake does, and "mounts".
 package main
 
 import (
@@ -62,6 +62,8 @@ func serve(conn net.Conn) {
 			fmt.Fprintln(conn, "pong")
 		case "inside":
 			json.NewEncoder(conn).Encode(inside(strings.Fields(rest)))
+		case "mounts":
+			json.NewEncoder(conn).Encode(mounts())
 		case "stop":
 			os.Exit(0)
 		}
@@ -102,6 +104,20 @@ func status(key string) string {
 		}
 	}
 	return ""
+}
+
+// mounts is the file system's type by folder.
+func mounts() map[string]string {
+	systems := map[string]string{}
+	raw, _ := os.ReadFile("/proc/self/mountinfo")
+	for _, line := range strings.Split(string(raw), "\n") {
+		before, after, _ := strings.Cut(line, " - ")
+		if f := strings.Fields(before); len(f) > 4 {
+			kind, _, _ := strings.Cut(after, " ")
+			systems[f[4]] = kind
+		}
+	}
+	return systems
 }
 
 func root() string {

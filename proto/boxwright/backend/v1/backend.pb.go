@@ -5,7 +5,7 @@
 // source: boxwright/backend/v1/backend.proto
 
 // The contract between Boxwright and a backend plugin. The promises behind each call are the
-// sentences of the execution port; "boxwright plugin verify" checks them.
+// sentences of the execution port; its suite, ports/execution/executiontest, checks them.
 
 package backendv1
 
@@ -785,7 +785,10 @@ type CreateRequest struct {
 	// Labels on it.
 	Labels *Labels `protobuf:"bytes,5,opt,name=labels,proto3" json:"labels,omitempty"`
 	// "" refuses limits that would not hold; "warn" reports them.
-	Unenforced    string `protobuf:"bytes,6,opt,name=unenforced,proto3" json:"unenforced,omitempty"`
+	Unenforced string `protobuf:"bytes,6,opt,name=unenforced,proto3" json:"unenforced,omitempty"`
+	// sha256:… of the content, as EnsureImage returned it; when set, the box is made from exactly
+	// this, whatever the image's name means by now.
+	Digest        string `protobuf:"bytes,7,opt,name=digest,proto3" json:"digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -858,6 +861,13 @@ func (x *CreateRequest) GetLabels() *Labels {
 func (x *CreateRequest) GetUnenforced() string {
 	if x != nil {
 		return x.Unenforced
+	}
+	return ""
+}
+
+func (x *CreateRequest) GetDigest() string {
+	if x != nil {
+		return x.Digest
 	}
 	return ""
 }
@@ -1589,7 +1599,7 @@ const file_boxwright_backend_v1_backend_proto_rawDesc = "" +
 	"\x06server\x18\x02 \x01(\tR\x06server\x12\x16\n" +
 	"\x06tenant\x18\x03 \x01(\tR\x06tenant\x12\x18\n" +
 	"\apurpose\x18\x04 \x01(\tR\apurpose\x124\n" +
-	"\aexpires\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"\x80\x02\n" +
+	"\aexpires\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"\x98\x02\n" +
 	"\rCreateRequest\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x124\n" +
 	"\x06limits\x18\x02 \x01(\v2\x1c.boxwright.backend.v1.LimitsR\x06limits\x12\x18\n" +
@@ -1598,7 +1608,8 @@ const file_boxwright_backend_v1_backend_proto_rawDesc = "" +
 	"\x06labels\x18\x05 \x01(\v2\x1c.boxwright.backend.v1.LabelsR\x06labels\x12\x1e\n" +
 	"\n" +
 	"unenforced\x18\x06 \x01(\tR\n" +
-	"unenforced\"=\n" +
+	"unenforced\x12\x16\n" +
+	"\x06digest\x18\a \x01(\tR\x06digest\"=\n" +
 	"\x0eCreateResponse\x12+\n" +
 	"\x03box\x18\x01 \x01(\v2\x19.boxwright.backend.v1.BoxR\x03box\"\xe8\x01\n" +
 	"\x03Box\x12\x0e\n" +

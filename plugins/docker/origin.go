@@ -1,0 +1,100 @@
+package docker
+
+import (
+	"context"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/image"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// labelImage keeps the image's name on a box: the container itself is made from an id.
+const labelImage = "boxwright.image"
+
+// maxVolumes bounds the VOLUMEs that an image may declare.
+const maxVolumes = 32
+
+// origin is the image of a box, as it was when the box was asked for.
+type origin struct {
+	name    string   // for messages
+	id      string   // of the content: what is made from it cannot change in between
+	arch    string   // as in GOARCH
+	volumes []string // the folders that it declares as VOLUMEs
+	agent   agent    // the one that runs on it
+}
+
+// originOf looks at the spec's image, which must be there.
+func (b *Backend) originOf(ctx context.Context, e *engine, spec core.BoxSpec) (origin, error) {
+	have, err := e.inspectSpec(ctx, spec)
+	if err != nil {
+		return origin{}, err
+	}
+	if have.Os != "linux" {
+		return origin{}, core.Errorf(core.ErrUnsupported, "image %s is for %s; boxes need an image for linux", spec.Image, have.Os)
+	}
+	o := origin{name: spec.Image, id: have.ID, arch: have.Architecture}
+	if have.Config != nil {
+		o.volumes, err = imageVolumes(spec.Image, have.Config.Volumes)
+	}
+	if err == nil {
+		o.agent, err = b.agents.of(spec.Image, have.Architecture)
+	}
+	return o, err
+}
+
+// inspectSpec returns the image of that content, or of that name if the spec gives no digest.
+func (e *engine) inspectSpec(ctx context.Context, spec core.BoxSpec) (image.InspectResponse, error) {
+	if spec.Digest == "" {
+		return e.inspect(ctx, spec.Image)
+	}
+	have, err := e.inspect(ctx, spec.Digest)
+	if core.KindOf(err) == core.ErrNotFound {
+		return have, core.Errorf(core.ErrNotFound, "image %s is not in the engine any more as it was (%s)", spec.Image, spec.Digest)
+	}
+	return have, err
+}
+
+// inspect returns the image, or core.ErrNotFound in words.
+func (e *engine) inspect(ctx context.Context, ref string) (image.InspectResponse, error) {
+	have, err := e.api.ImageInspect(ctx, ref)
+	if cerrdefs.IsNotFound(err) {
+		return have, core.Errorf(core.ErrNotFound, "image %s is not in the engine", ref)
+	}
+	return have, e.fail(ctx, err, "image %s could not be inspected", ref)
+}
+
+// imageVolumes lists the folders of an image's VOLUMEs, cleaned and sorted. It refuses those
+// that would lie over the agent.
+func imageVolumes(name string, declared map[string]struct{}) ([]string, error) {
+	if len(declared) > maxVolumes {
+		return nil, core.Errorf(core.ErrUnsupported, "image %s declares %d VOLUMEs; boxes take at most %d", name, len(declared), maxVolumes)
+	}
+	var folders []string
+	for _, raw := range slices.Sorted(maps.Keys(declared)) {
+		folder := path.Clean(raw)
+		if !path.IsAbs(folder) || folder == "/" || isWithin(folder, core.GuestBin) {
+			return nil, core.Errorf(core.ErrUnsupported, "image %s declares a VOLUME at %q, where a box cannot have one", name, raw)
+		}
+		folders = append(folders, folder)
+	}
+	slices.Sort(folders)
+	return slices.Compact(folders), nil
+}
+
+// isWithin reports whether the clean, absolute path is folder, or below it.
+func isWithin(p, folder string) bool {
+	return strings.HasPrefix(strings.TrimSuffix(p, "/")+"/", strings.TrimSuffix(folder, "/")+"/")
+}
+
+func checkDigest(digest string) error {
+	if digest != "" && !regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString(digest) {
+		return core.Errorf(core.ErrInvalid, "%q is not an image's digest", digest)
+	}
+	return nil
+}
