@@ -42,7 +42,7 @@ type Config struct {
 // Backend is where a plugin is and what it is told.
 type Backend struct {
 	// Path is the plugin's executable. Empty: boxwright-backend-NAME beside the server's own.
-	Path string `koanf:"path" path:"yes"`
+	Path string `koanf:"path" path:"yes" empty:"falls back"`
 	// SHA256 pins the executable: 64 hexadecimal digits. Empty: not checked.
 	SHA256 string `koanf:"sha256"`
 	// Env lists what the plugin's environment holds besides PATH and HOME: NAME passes the
@@ -59,14 +59,14 @@ type Storage struct {
 	// Environments is where the index of installed dependencies is kept.
 	Environments string `koanf:"environments" allowed:"disk,memory"`
 	// Dir is the state folder. Empty: $XDG_STATE_HOME/boxwright, else ~/.local/state/boxwright.
-	Dir string `koanf:"dir" path:"yes"`
+	Dir string `koanf:"dir" path:"yes" empty:"falls back"`
 }
 
 // Files bounds what is kept of the files that runs leave.
 type Files struct {
 	// Dir is the folder that people open. Empty: the folder files of storage.dir. "none": no file
 	// of any run is kept.
-	Dir string `koanf:"dir" path:"yes"`
+	Dir string `koanf:"dir" path:"yes" empty:"falls back"`
 	// MaxAge is how long files are kept after their run. 0: for ever.
 	MaxAge Duration `koanf:"max_age"`
 	// MaxBytes bounds all kept files together, in bytes; the oldest go first. 0: no bound.
@@ -165,18 +165,19 @@ type Dependencies struct {
 	Enabled bool `koanf:"enabled"`
 	// IndexURL is the package index; it may hold credentials. Empty: what pip or uv on this host
 	// are set to use, else their default.
-	IndexURL Secret `koanf:"index_url"`
-	// ExtraIndexURLs are further indexes; they may hold credentials.
-	ExtraIndexURLs []Secret `koanf:"extra_index_urls"`
+	IndexURL Secret `koanf:"index_url" empty:"falls back"`
+	// ExtraIndexURLs are further indexes; they may hold credentials. Empty: those that pip or uv on
+	// this host are set to use.
+	ExtraIndexURLs []Secret `koanf:"extra_index_urls" empty:"falls back"`
 	// CABundle is a PEM file of the certificate authorities to trust. Empty: the file of PIP_CERT,
 	// SSL_CERT_FILE or REQUESTS_CA_BUNDLE.
-	CABundle string `koanf:"ca_bundle" path:"yes"`
+	CABundle string `koanf:"ca_bundle" path:"yes" empty:"falls back"`
 	// HTTPProxy is the proxy for http URLs; it may hold credentials. Empty: HTTP_PROXY.
-	HTTPProxy Secret `koanf:"http_proxy"`
+	HTTPProxy Secret `koanf:"http_proxy" empty:"falls back"`
 	// HTTPSProxy is the proxy for https URLs; it may hold credentials. Empty: HTTPS_PROXY.
-	HTTPSProxy Secret `koanf:"https_proxy"`
+	HTTPSProxy Secret `koanf:"https_proxy" empty:"falls back"`
 	// NoProxy lists hosts that are reached without a proxy, by commas. Empty: NO_PROXY.
-	NoProxy string `koanf:"no_proxy"`
+	NoProxy string `koanf:"no_proxy" empty:"falls back"`
 	// AllowSourceBuilds lets the installer run code of packages that offer no wheel.
 	AllowSourceBuilds bool `koanf:"allow_source_builds"`
 	// Timeout bounds one installation.

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
-	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -77,8 +77,6 @@ func outcome(t *testing.T, archive *txtar.Archive) string {
 		switch f.Name {
 		case "boxwright.yaml":
 			source.File, source.Explicit = f.Name, true
-		case ".env":
-			source.DotEnv = f.Name
 		case "pip.conf":
 			source.PipConfigs = []string{f.Name}
 		}
@@ -146,12 +144,44 @@ func TestEveryConfigLoads(t *testing.T) {
 	}
 }
 
+// Whoever copies full.yaml changes nothing by it, whatever the host is set to.
 func TestFullConfigIsTheDefaults(t *testing.T) {
-	home := "HOME=" + t.TempDir()
-	full := load(t, config.Source{File: "../../configs/full.yaml", Explicit: true, Environ: []string{home}})
-	bare := load(t, config.Source{Environ: []string{home}})
-	if !maps.Equal(full.Values(), bare.Values()) {
-		t.Errorf("full.yaml gives\n%v\nthe defaults are\n%v", full.Values(), bare.Values())
+	home := t.TempDir()
+	write(t, filepath.Join(home, "ca.pem"), "x")
+	write(t, filepath.Join(home, "pip.conf"), "[global]\nindex-url = https://conf.example/simple\n")
+	host := []string{
+		"PIP_INDEX_URL=https://user:pw@index.example/simple", "PIP_EXTRA_INDEX_URL=https://a.example https://b.example",
+		"PIP_CERT=" + filepath.Join(home, "ca.pem"), "HTTP_PROXY=http://proxy.example:1", "HTTPS_PROXY=http://proxy.example:2",
+		"NO_PROXY=.example", "XDG_STATE_HOME=" + filepath.Join(home, "state"),
+	}
+	for name, source := range map[string]config.Source{
+		"bare": {}, "variables": {Environ: host}, "pip.conf": {PipConfigs: []string{filepath.Join(home, "pip.conf")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source.Environ = append(source.Environ, "HOME="+home)
+			bare := load(t, source)
+			source.File, source.Explicit = "../../configs/full.yaml", true
+			full := load(t, source)
+			if !reflect.DeepEqual(full, bare) {
+				t.Errorf("full.yaml gives\n%v\nwithout it there is\n%v", full.Values(), bare.Values())
+			}
+			if name != "bare" && full.Dependencies.IndexURL.IsZero() {
+				t.Error("the host's index is lost")
+			}
+		})
+	}
+}
+
+// Only what falls back may be empty.
+func TestEmptyIsNotAlwaysNothing(t *testing.T) {
+	for _, key := range []string{"backend", "images.default", "limits.memory", "log.level"} {
+		if _, err := config.Load(config.Source{Environ: []string{"HOME=/h"}, PipConfigs: []string{}, Flags: map[string]string{key: ""}}); !errors.Is(err, core.ErrInvalid) {
+			t.Errorf("%s: got %v", key, err)
+		}
+	}
+	c := load(t, config.Source{Environ: []string{"PIP_INDEX_URL=https://index.example"}, Flags: map[string]string{"dependencies.index_url": ""}})
+	if c.Dependencies.IndexURL.Reveal() != "https://index.example" {
+		t.Error("an empty flag overrules the host")
 	}
 }
 

@@ -56,37 +56,6 @@ func (e environment) xdg(variable, below string, path ...string) string {
 	return filepath.Join(append([]string{base}, path...)...)
 }
 
-// olderVariables are the names that the older program reads from the environment or from .env.
-func olderVariables() []string {
-	return []string{
-		"SANDBOX_MEMORY_LIMIT", "SANDBOX_CPU_LIMIT", "SANDBOX_CPU_PERIOD", "SANDBOX_CPU_QUOTA",
-		"SANDBOX_FILES_DIR", "PIP_CACHE_PATH", "ENABLE_PIP_CACHE", "LOG_LEVEL",
-	}
-}
-
-// withOlder adds the older program's variables from a .env file, where the environment has none.
-func (e environment) withOlder(dotEnv string) environment {
-	text, err := readBounded(dotEnv, maxFile)
-	if dotEnv == "" || err != nil {
-		return e
-	}
-	all := maps.Clone(e)
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
-		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-		if _, has := e[name]; has || !slices.Contains(olderVariables(), name) {
-			continue
-		}
-		if n := len(value); n > 1 && strayQuotes(value[:1]) && value[0] == value[n-1] {
-			value = value[1 : n-1]
-		} else {
-			value, _, _ = strings.Cut(value, " #")
-		}
-		all[name] = strings.TrimSpace(value)
-	}
-	return all
-}
-
 // environmentLayer reads the BOXWRIGHT_* variables. An empty one counts as not set.
 func environmentLayer(keys schema, env environment) layer {
 	var l layer
@@ -183,7 +152,7 @@ func aliasLayer(keys schema, env environment) layer {
 	}
 	for _, name := range []string{"PIP_CACHE_PATH", "ENABLE_PIP_CACHE"} {
 		if env[name] != "" {
-			r.notes = append(r.notes, name+" is not needed any more and was ignored: downloads and installed packages are always cached")
+			r.notes = append(r.notes, name+" is not needed any more and was ignored: installed packages are kept, and downloads too unless dependencies.allow_source_builds is set")
 		}
 	}
 	r.logLevel()

@@ -22,9 +22,6 @@ type Source struct {
 	Explicit bool
 	// Environ is the environment, as os.Environ gives it.
 	Environ []string
-	// DotEnv is a file of NAME=value lines, of which the older program's names are read unless
-	// Environ has them. Empty or missing: none.
-	DotEnv string
 	// Flags are values of flags by dotted key.
 	Flags map[string]string
 	// PipConfigs are pip's configuration files, the most important first. nil: pip's usual ones.
@@ -61,13 +58,22 @@ type layer struct {
 	notes    []string
 }
 
-// add checks a value and takes it in, or the fault that it has.
+// add checks a value and takes it in, or the fault that it has. An empty one counts as not set where
+// that means what the host or the environment gives.
 func (l *layer) add(s setting) {
+	if s.key.fallsBack && isEmpty(s.value) {
+		return
+	}
 	if why := s.key.check(s.value); why != "" {
 		l.faultf("", "%s: %s %s%s", s.origin, s.key.name, why, s.key.got(s.value))
 		return
 	}
 	l.settings = append(l.settings, s)
+}
+
+func isEmpty(value any) bool {
+	list, isList := value.([]any)
+	return value == "" || isList && len(list) == 0
 }
 
 func (l *layer) faultf(hint, format string, args ...any) {
@@ -107,7 +113,7 @@ func Load(source Source) (Config, error) {
 	layers := []layer{
 		hostLayer(keys, env, source.PipConfigs),
 		fileLayer(keys, env, source),
-		aliasLayer(keys, env.withOlder(source.DotEnv)),
+		aliasLayer(keys, env),
 		environmentLayer(keys, env),
 		flagLayer(keys, env, source.Flags),
 	}

@@ -30,9 +30,10 @@ const (
 
 // key is one setting: a leaf of Config.
 type key struct {
-	name    string   // dotted: "limits.memory"
-	form    form     //
-	allowed []string // the only values, if there are any
+	name      string   // dotted: "limits.memory"
+	form      form     //
+	allowed   []string // the only values, if there are any
+	fallsBack bool     // empty means what the host or the environment gives
 }
 
 // schema is every key, in the order of Config's fields.
@@ -51,7 +52,7 @@ func schemaOf(t reflect.Type, prefix string) schema {
 		case field.Type.Kind() == reflect.Struct && field.Type != reflect.TypeFor[Secret]():
 			keys = append(keys, schemaOf(field.Type, prefix+tag+".")...)
 		default:
-			k := key{name: prefix + tag, form: formOf(field)}
+			k := key{name: prefix + tag, form: formOf(field), fallsBack: field.Tag.Get("empty") == "falls back"}
 			if allowed := field.Tag.Get("allowed"); allowed != "" {
 				k.allowed = strings.Split(allowed, ",")
 			}

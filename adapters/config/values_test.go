@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Values returns every setting by its dotted key, as text for a person: what "boxwright doctor"
-// shows. Secrets, and what backends are told, stay hidden.
+// Values returns every setting by its dotted key, as text. Secrets, and what backends are told, stay hidden.
 func (c Config) Values() map[string]string {
 	values := map[string]string{}
 	collect(values, reflect.ValueOf(c), "")
