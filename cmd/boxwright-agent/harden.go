@@ -7,12 +7,16 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/fence"
 )
 
-// harden keeps the code from looking into the agent, ending it, or leaving its memory behind.
+// harden keeps the code from looking into the agent, ending it, changing its limits, or leaving its memory
+// behind.
 func harden() {
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
+	_ = fence.Raise() // where a kernel has no filters, boxes are as good as they were
 	syscall.Umask(0o022)
 	withstandSignals()
 }

@@ -1,8 +1,8 @@
 // Package preview makes a picture small enough to be shown in place.
 //
 // Decoding a picture that nobody has reviewed is a risk and a load, so it is done inside the box, in a
-// process of its own that has no more rights than the code that made the picture. Render is what that
-// process does; Child is how the agent starts it.
+// process of its own that has no more rights than the code that made the picture. Main is what that
+// process does; Renderer is how the agent starts it.
 package preview
 
 import (

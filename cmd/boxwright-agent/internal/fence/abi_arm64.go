@@ -1,0 +1,19 @@
+package fence
+
+import "golang.org/x/sys/unix"
+
+// abis are those of arm64 and of 32 bits.
+var abis = []abi{
+	{
+		arch: unix.AUDIT_ARCH_AARCH64, prlimit: unix.SYS_PRLIMIT64,
+		setpriority: unix.SYS_SETPRIORITY, ioprioSet: unix.SYS_IOPRIO_SET,
+		schedSetparam: unix.SYS_SCHED_SETPARAM, schedSetscheduler: unix.SYS_SCHED_SETSCHEDULER,
+		schedSetattr: unix.SYS_SCHED_SETATTR, schedSetaffinity: unix.SYS_SCHED_SETAFFINITY,
+	},
+	{
+		arch: unix.AUDIT_ARCH_ARM, prlimit: 369,
+		setpriority: 97, ioprioSet: 314,
+		schedSetparam: 154, schedSetscheduler: 156,
+		schedSetattr: 380, schedSetaffinity: 241,
+	},
+}

@@ -1,0 +1,107 @@
+package fence
+
+import (
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// call is what a filter sees, with as many arguments as it looks at.
+type call struct {
+	arch, number uint32
+	args         [3]uint64
+}
+
+// refused runs the filter as the kernel does.
+func refused(t *testing.T, p code, c call) bool {
+	t.Helper()
+	data := make([]byte, 64)
+	binary.LittleEndian.PutUint32(data[0:], c.number)
+	binary.LittleEndian.PutUint32(data[4:], c.arch)
+	for i, arg := range c.args {
+		binary.LittleEndian.PutUint64(data[16+8*i:], arg)
+	}
+	var loaded uint32
+	for at := 0; ; at++ {
+		switch do := p[at]; do.Code {
+		case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
+			loaded = binary.LittleEndian.Uint32(data[do.K:])
+		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
+			loaded &= do.K
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
+			if loaded == do.K {
+				at += int(do.Jt)
+			} else {
+				at += int(do.Jf)
+			}
+		case unix.BPF_RET | unix.BPF_K:
+			if do.K != unix.SECCOMP_RET_ALLOW && do.K != unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM) {
+				t.Fatalf("answers %#x", do.K)
+			}
+			return do.K != unix.SECCOMP_RET_ALLOW
+		default:
+			t.Fatalf("unknown instruction %+v", do)
+		}
+	}
+}
+
+func TestFilter(t *testing.T) {
+	p := program(abis)
+	const upper, pointer = 1 << 32, 0x7fff_0000_0000
+	for _, a := range abis {
+		for _, c := range []struct {
+			name    string
+			number  uint32
+			args    [3]uint64
+			refused bool
+		}{
+			{"read own limits", a.prlimit, [3]uint64{0, 7, 0}, false},
+			{"set own limits", a.prlimit, [3]uint64{0, 7, pointer}, false},
+			{"read the agent's limits", a.prlimit, [3]uint64{1, 7, 0}, false},
+			{"set the agent's limits", a.prlimit, [3]uint64{1, 7, pointer}, true},
+			{"by a low address", a.prlimit, [3]uint64{1, 7, 0x1000}, true},
+			{"with an upper half", a.prlimit, [3]uint64{1 | upper, 7, pointer}, true},
+			{"set limits by one of the agent's threads", a.prlimit, [3]uint64{9, 7, pointer}, true},
+			{"own, with an upper half", a.prlimit, [3]uint64{upper, 7, pointer}, false},
+			{"be nice", a.setpriority, [3]uint64{unix.PRIO_PROCESS, 0, 5}, false},
+			{"group is nice", a.setpriority, [3]uint64{unix.PRIO_PGRP, 0, 5}, false},
+			{"agent is nice", a.setpriority, [3]uint64{unix.PRIO_PROCESS, 1, 19}, true},
+			{"agent's group is nice", a.setpriority, [3]uint64{unix.PRIO_PGRP, 1, 19}, true},
+			{"user is nice", a.setpriority, [3]uint64{unix.PRIO_USER, 0, 19}, true},
+			{"user is nice, with an upper half", a.setpriority, [3]uint64{unix.PRIO_USER | upper, 1000, 19}, true},
+			{"idle disk", a.ioprioSet, [3]uint64{1, 0, 3 << 13}, false},
+			{"idle disk for the agent", a.ioprioSet, [3]uint64{1, 1, 3 << 13}, true},
+			{"idle disk for the user", a.ioprioSet, [3]uint64{3, 0, 3 << 13}, true},
+			{"batch", a.schedSetscheduler, [3]uint64{0, 3, pointer}, false},
+			{"batch for the agent", a.schedSetscheduler, [3]uint64{1, 3, pointer}, true},
+			{"parameters", a.schedSetparam, [3]uint64{0, pointer}, false},
+			{"parameters for the agent", a.schedSetparam, [3]uint64{1, pointer}, true},
+			{"attributes", a.schedSetattr, [3]uint64{0, pointer}, false},
+			{"attributes for the agent", a.schedSetattr, [3]uint64{1, pointer}, true},
+			{"own processors", a.schedSetaffinity, [3]uint64{0, 8, pointer}, false},
+			{"a thread's processors", a.schedSetaffinity, [3]uint64{70, 8, pointer}, false},
+			{"the agent's processors", a.schedSetaffinity, [3]uint64{1, 8, pointer}, true},
+			{"another call", 0, [3]uint64{1, 1, 1}, false},
+		} {
+			for _, number := range []uint32{c.number, c.number | ^notX32} {
+				if got := refused(t, p, call{a.arch, number, c.args}); got != c.refused {
+					t.Errorf("%#x %s (%#x): refused is %v", a.arch, c.name, number, got)
+				}
+			}
+		}
+	}
+	if !refused(t, p, call{arch: unix.AUDIT_ARCH_S390X}) {
+		t.Error("a machine that is not known may call")
+	}
+}
+
+// TestJumps: a filter's jumps are counted in one byte, and its length in two.
+func TestJumps(t *testing.T) {
+	for _, a := range abis {
+		if n := len(a.filter()); n > math.MaxUint8 {
+			t.Errorf("%#x: %d instructions", a.arch, n)
+		}
+	}
+}

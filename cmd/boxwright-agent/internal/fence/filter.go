@@ -1,0 +1,101 @@
+package fence
+
+import "golang.org/x/sys/unix"
+
+// abi is one way of calling the kernel, with its numbers of the calls that are fenced.
+type abi struct {
+	arch uint32
+
+	prlimit, setpriority, ioprioSet                                  uint32
+	schedSetparam, schedSetscheduler, schedSetattr, schedSetaffinity uint32
+}
+
+// Where the kernel puts what the filter looks at. Both machines are little-endian.
+const (
+	atNumber = 0
+	atArch   = 4
+	atArgs   = 16
+	argSize  = 8
+)
+
+const (
+	prioUser   = 2 // PRIO_USER, of setpriority
+	ioprioUser = 3 // IOPRIO_WHO_USER
+	agentPID   = 1
+	// notX32 clears the bit that marks the calls of x32, whose numbers are otherwise those of amd64.
+	notX32 = ^uint32(0x40000000)
+)
+
+type code = []unix.SockFilter
+
+// program is the filter. For all calls but the fenced ones it looks at nothing but number and machine, so
+// the kernel (since 5.11) finds out once that they are allowed and never runs it for them.
+func program(abis []abi) code {
+	p := code{load(atArch)}
+	for _, a := range abis {
+		p = append(p, when(a.arch, a.filter())...)
+	}
+	return append(p, refuse())
+}
+
+func (a abi) filter() code {
+	p := code{load(atNumber), {Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: notX32}}
+	for _, c := range []struct {
+		number uint32
+		check  code
+	}{
+		{a.prlimit, checkPrlimit()},
+		{a.setpriority, checkPriority(prioUser)},
+		{a.ioprioSet, checkPriority(ioprioUser)},
+		{a.schedSetparam, checkSelf(0)},
+		{a.schedSetscheduler, checkSelf(0)},
+		{a.schedSetattr, checkSelf(0)},
+		{a.schedSetaffinity, checkAffinity()},
+	} {
+		p = append(p, when(c.number, c.check)...)
+	}
+	return append(p, allow())
+}
+
+// checkPrlimit lets everybody read limits, and set their own. The kernel does not look at the upper half
+// of a number of a process, so neither do the checks.
+func checkPrlimit() code {
+	const limit = atArgs + 2*argSize
+	p := code{load(limit)}
+	p = append(p, when(0, append(append(code{load(limit + 4)}, when(0, code{allow()})...), checkSelf(0)...))...)
+	return append(p, checkSelf(0)...)
+}
+
+// checkPriority is for calls whose second argument is a process, a group or a user. The agent has the
+// same user; its group is one that code cannot get into.
+func checkPriority(user uint32) code {
+	return append(append(code{load(atArgs)}, when(user, code{refuse()})...), checkSelf(1)...)
+}
+
+// checkAffinity refuses the agent only: threads are given processors by their numbers, in C libraries too.
+func checkAffinity() code {
+	return append(append(code{load(atArgs)}, when(agentPID, code{refuse()})...), allow())
+}
+
+// checkSelf allows 0, which is the caller.
+func checkSelf(argument uint32) code {
+	return append(append(code{load(atArgs + argument*argSize)}, when(0, code{allow()})...), refuse())
+}
+
+// when does then, which must end in an answer, if what has been loaded is value.
+func when(value uint32, then code) code {
+	skip := unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: value, Jf: uint8(len(then))} //nolint:gosec // a test sees to it
+	return append(code{skip}, then...)
+}
+
+func load(at uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
+}
+
+func allow() unix.SockFilter { return answer(unix.SECCOMP_RET_ALLOW) }
+
+func refuse() unix.SockFilter { return answer(unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)) }
+
+func answer(k uint32) unix.SockFilter {
+	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k}
+}
