@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
+
+	"github.com/containerd/ttrpc"
 
 	"github.com/boxwright/boxwright/core"
 	guestv1 "github.com/boxwright/boxwright/proto/boxwright/guest/v1"
+	"github.com/boxwright/boxwright/proto/wire"
 )
 
 // ReadFile implements execution.Guest.
@@ -51,40 +55,75 @@ func copyPieces(w io.Writer, limit int64, read func(offset, length int64) ([]byt
 
 // WriteFile implements execution.Guest.
 func (g *Guest) WriteFile(ctx context.Context, path string, r io.Reader) error {
-	// The stream lives on its own: what is not committed when it is closed is removed.
-	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	stream, err := call(ctx, g.link, func(_ context.Context, client guestv1.GuestServiceClient) (guestv1.GuestService_WriteFileClient, error) {
-		return client.WriteFile(inner)
-	})
+	client, err := g.link.get(ctx)
 	if err != nil {
 		return err
 	}
-	put := func(request *guestv1.WriteFileRequest) error {
-		_, err := call(ctx, g.link, func(context.Context, guestv1.GuestServiceClient) (*guestv1.WriteFileResponse, error) {
-			if err := stream.Send(request); err != nil {
-				return nil, err
-			}
-			return stream.Recv()
-		})
+	u := &upload{link: g.link, client: client}
+	failed := writePieces(path, r, func(request *guestv1.WriteFileRequest) error { return u.put(ctx, request) })
+	if err := u.end(ctx, failed != nil); failed == nil {
 		return err
 	}
-	failed := writePieces(path, r, put)
-	// The agent ends its side once it has committed or removed the file.
-	_, err = call(ctx, g.link, func(context.Context, guestv1.GuestServiceClient) (*guestv1.WriteFileResponse, error) {
-		if failed != nil {
-			_ = stream.CloseSend()
+	return failed
+}
+
+// upload is the stream of one file. It outlives its caller's ctx, so that the agent learns that the rest of
+// the file does not come: what is not committed when the stream is closed is removed.
+type upload struct {
+	link   *link
+	client *ttrpc.Client
+
+	mu     sync.Mutex // held while an answer is awaited, maybe by a call that its caller has given up
+	stream guestv1.GuestService_WriteFileClient
+	ended  bool
+}
+
+// put sends a request and waits for its answer. The first opens the stream.
+func (u *upload) put(ctx context.Context, request *guestv1.WriteFileRequest) error {
+	_, err := on(ctx, u.link, u.client, func(ctx context.Context, client guestv1.GuestServiceClient) (*guestv1.WriteFileResponse, error) {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if err := u.open(ctx, client); err != nil {
+			return nil, err
 		}
-		_, err := stream.Recv()
+		if err := u.stream.Send(request); err != nil {
+			return nil, err
+		}
+		return u.stream.Recv()
+	})
+	return unreachable(err)
+}
+
+// open needs the lock.
+func (u *upload) open(ctx context.Context, client guestv1.GuestServiceClient) (err error) {
+	switch {
+	case u.ended:
+		return wire.ToStatus(core.Errorf(core.ErrCancelled, "the upload has been given up"))
+	case u.stream == nil:
+		u.stream, err = client.WriteFile(context.WithoutCancel(ctx))
+	}
+	return err
+}
+
+// end waits for the agent to end its side, which it does once it has committed or removed the file.
+func (u *upload) end(ctx context.Context, failed bool) error {
+	_, err := on(ctx, u.link, u.client, func(context.Context, guestv1.GuestServiceClient) (*guestv1.WriteFileResponse, error) {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.ended = true
+		if u.stream == nil {
+			return nil, nil //nolint:nilnil // there is nothing to wait for
+		}
+		if failed {
+			_ = u.stream.CloseSend()
+		}
+		_, err := u.stream.Recv()
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
 		return nil, err
 	})
-	if failed != nil {
-		return failed
-	}
-	return err
+	return unreachable(err)
 }
 
 // writePieces sends a file, each piece once the one before has arrived. A small file is one request.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/ttrpc"
@@ -24,6 +25,8 @@ type link struct {
 	mu     sync.Mutex
 	client *ttrpc.Client // nil when there is none
 	closed bool
+
+	asking atomic.Bool // whether the agent still answers
 }
 
 func newLink(dial func(context.Context) (io.ReadWriteCloser, error)) *link {
@@ -98,15 +101,21 @@ func (l *link) close() error {
 // errLost marks the loss of a stream, as against an answer of the agent's.
 var errLost = errors.New("the stream to the box was lost")
 
-// try calls the agent once. It returns when ctx ends, whatever the stream does: what is left of the call
-// then ends with the stream. do must therefore touch nothing of the caller's. A client that cannot even
-// send is dropped.
+// try calls the agent once, on the client in use.
 func try[T any](ctx context.Context, l *link, do func(context.Context, guestv1.GuestServiceClient) (T, error)) (T, error) {
-	var none T
 	client, err := l.get(ctx)
 	if err != nil {
+		var none T
 		return none, err
 	}
+	return on(ctx, l, client, do)
+}
+
+// on calls the agent once. It returns when ctx ends, whatever the stream does: what is left of the call then
+// ends by itself or with the stream. do must therefore touch nothing of the caller's. A client whose stream
+// is lost is dropped; one that others use too is not lost because a call of one caller's is given up.
+func on[T any](ctx context.Context, l *link, client *ttrpc.Client, do func(context.Context, guestv1.GuestServiceClient) (T, error)) (T, error) {
+	var none T
 	type result struct {
 		value T
 		err   error
@@ -127,14 +136,39 @@ func try[T any](ctx context.Context, l *link, do func(context.Context, guestv1.G
 	}
 	select {
 	case <-results: // the agent's side has noticed too
-	case <-time.After(stalled):
-		l.drop(client)
+	case <-time.After(late):
+		go l.ask(client)
 	}
 	return none, wire.FromContext(ctx)
 }
 
-// stalled is how long a call may outlive its ctx before its stream counts as stuck.
-const stalled = 50 * time.Millisecond
+const (
+	// late is how long a call may outlive its ctx before the agent is asked whether it is there.
+	late = 50 * time.Millisecond
+	// silence is how long the agent may take to say so, in a box that has work to do.
+	silence = 5 * time.Second
+)
+
+// ask drops a client whose agent does not answer any more.
+func (l *link) ask(client *ttrpc.Client) {
+	if !l.asking.CompareAndSwap(false, true) {
+		return
+	}
+	defer l.asking.Store(false)
+	answers := make(chan error, 1)
+	go func() { // it cannot even send, perhaps
+		_, err := guestv1.NewGuestServiceClient(client).Describe(context.Background(), &guestv1.DescribeRequest{})
+		answers <- err
+	}()
+	select {
+	case err := <-answers:
+		if err == nil || !lost(err) {
+			return
+		}
+	case <-time.After(silence):
+	}
+	l.drop(client)
+}
 
 // lost reports whether err is the stream's and not the agent's.
 func lost(err error) bool {
@@ -145,10 +179,7 @@ func lost(err error) bool {
 // call is for what must not be done twice.
 func call[T any](ctx context.Context, l *link, do func(context.Context, guestv1.GuestServiceClient) (T, error)) (T, error) {
 	value, err := try(ctx, l, do)
-	if errors.Is(err, errLost) {
-		err = errUnreachable()
-	}
-	return value, err
+	return value, unreachable(err)
 }
 
 // retry is for what may be done twice: it dials again once.
@@ -160,7 +191,11 @@ func retry[T any](ctx context.Context, l *link, do func(context.Context, guestv1
 	return value, err
 }
 
-func errUnreachable() error {
+// unreachable is the caller's word for errLost.
+func unreachable(err error) error {
+	if !errors.Is(err, errLost) {
+		return err
+	}
 	return core.Errorf(core.ErrUnavailable, "the box cannot be reached any more").
 		WithHint("it may have been removed; start again with a new one")
 }

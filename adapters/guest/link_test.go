@@ -84,12 +84,14 @@ func (o one) Accept() (net.Conn, error) {
 
 func (one) Close() error { return nil }
 
-func serveStalling(conn net.Conn) {
+func serveStalling(conn net.Conn) { serve(conn, stalling{}) }
+
+func serve(conn net.Conn, agent guestv1.GuestServiceService) {
 	server, err := ttrpc.NewServer()
 	if err != nil {
 		return
 	}
-	guestv1.RegisterGuestServiceService(server, stalling{})
+	guestv1.RegisterGuestServiceService(server, agent)
 	conns := make(chan net.Conn, 1)
 	conns <- conn
 	_ = server.Serve(context.Background(), one{conns: conns})
@@ -162,5 +164,102 @@ func TestClosed(t *testing.T) {
 	_, _ = g.Close(), g.Close()
 	if err := g.WriteFile(t.Context(), "x", strings.NewReader("x")); core.KindOf(err) != core.ErrUnavailable || p.dials.Load() != 1 {
 		t.Errorf("got %v after %d dials", err, p.dials.Load())
+	}
+}
+
+// busy is an agent that takes its time: it answers a read and an upload when it is told to.
+type busy struct {
+	stalling
+	uploading, answer, gone chan struct{}
+}
+
+func (b busy) WriteFile(_ context.Context, stream guestv1.GuestService_WriteFileServer) error {
+	if _, err := stream.Recv(); err != nil {
+		return err
+	}
+	close(b.uploading)
+	<-b.answer
+	if err := stream.Send(&guestv1.WriteFileResponse{}); err != nil {
+		return err
+	}
+	if _, err := stream.Recv(); err == io.EOF { //nolint:errorlint // ttrpc returns it bare
+		close(b.gone)
+	}
+	return nil
+}
+
+func (b busy) ReadFile(context.Context, *guestv1.ReadFileRequest) (*guestv1.ReadFileResponse, error) {
+	<-b.answer
+	return &guestv1.ReadFileResponse{Data: []byte("x"), Eof: true}, nil
+}
+
+// TestAnUploadGivenUp leaves others alone, and the agent learns of it.
+func TestAnUploadGivenUp(t *testing.T) {
+	agent := busy{uploading: make(chan struct{}), answer: make(chan struct{}), gone: make(chan struct{})}
+	p := &peer{serve: func(c net.Conn) { serve(c, agent) }}
+	g, err := guest.New().Connect(t.Context(), p, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	read := make(chan error, 1)
+	go func() {
+		_, err := g.ReadFile(t.Context(), "x", io.Discard, 10)
+		read <- err
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-agent.uploading; cancel() }()
+	if err := g.WriteFile(ctx, "x", strings.NewReader("x")); core.KindOf(err) != core.ErrCancelled {
+		t.Errorf("the upload: %v", err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	close(agent.answer)
+	if err := <-read; err != nil || p.dials.Load() != 1 {
+		t.Errorf("another's call: %v after %d dials", err, p.dials.Load())
+	}
+	select {
+	case <-agent.gone:
+	case <-time.After(10 * time.Second):
+		t.Error("the agent still waits for the rest of the file")
+	}
+}
+
+// once is an agent that answers Describe once and then falls silent.
+type once struct {
+	stalling
+	asked atomic.Int32
+}
+
+func (o *once) Describe(ctx context.Context, _ *guestv1.DescribeRequest) (*guestv1.DescribeResponse, error) {
+	if o.asked.Add(1) > 1 {
+		return nil, wait(ctx)
+	}
+	return &guestv1.DescribeResponse{}, nil
+}
+
+// TestASilentAgent: when an upload gets no answer and the agent says nothing else either, it is dialled again.
+func TestASilentAgent(t *testing.T) {
+	t.Parallel()
+	p := &peer{}
+	p.serve = func(c net.Conn) {
+		if p.dials.Load() == 1 {
+			serve(c, &once{})
+		}
+		serveStalling(c)
+	}
+	g, err := guest.New().Connect(t.Context(), p, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	for deadline := time.Now().Add(30 * time.Second); p.dials.Load() == 1; {
+		if time.Now().After(deadline) {
+			t.Fatal("the silent stream is still in use")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if err := g.WriteFile(ctx, "x", strings.NewReader("x")); err == nil {
+			t.Error("the upload of nothing succeeded")
+		}
+		cancel()
 	}
 }
