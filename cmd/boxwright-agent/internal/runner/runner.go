@@ -121,13 +121,15 @@ func (run *Run) forgetOutput() {
 	}
 }
 
-// Abandon gives up a run that was not started.
+// Abandon gives up a run that was not started. Whoever waits for it already learns that there is none.
 func (r *Runner) Abandon(run *Run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if run.started {
+	if run.started || run.ended() {
 		return
 	}
+	run.err = errUnknown()
+	close(run.done)
 	delete(r.runs, run.spec.ID)
 	r.order = slices.DeleteFunc(r.order, func(other *Run) bool { return other == run })
 }
@@ -153,11 +155,13 @@ func (r *Runner) Kill(id string) {
 	}
 }
 
+func errUnknown() error { return core.Errorf(core.ErrNotFound, "this box knows no such run") }
+
 // Wait returns the exit of a run that has been started, once it has one.
 func (r *Runner) Wait(ctx context.Context, id string) (core.Exit, error) {
 	run := r.find(id)
 	if run == nil {
-		return core.Exit{}, core.Errorf(core.ErrNotFound, "this box knows no such run")
+		return core.Exit{}, errUnknown()
 	}
 	select {
 	case <-run.done:

@@ -128,6 +128,36 @@ func TestForget(t *testing.T) {
 	}
 }
 
+// TestAbandonSettles: who waits for a run that is then not started is told so.
+func TestAbandonSettles(t *testing.T) {
+	r := New(Config{})
+	for name, giveUp := range map[string]func(*Run){
+		"Abandon": r.Abandon,
+		"twice":   func(run *Run) { r.Abandon(run); r.Abandon(run) },
+		"Start":   func(run *Run) { _ = r.Start(run, []byte("\x00"), nil) },
+	} {
+		run, err := r.Begin(core.RunSpec{ID: name, Argv: []string{"x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := r.find(name)
+		giveUp(run)
+		select {
+		case <-found.Done():
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: it waits for ever", name)
+		}
+		if _, err := found.Result(); !errors.Is(err, core.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if again, err := r.Begin(core.RunSpec{ID: name, Argv: []string{"x"}}); err != nil {
+			t.Errorf("%s: its id stays taken: %v", name, err)
+		} else {
+			r.Abandon(again)
+		}
+	}
+}
+
 func TestKillBeforeItsTurn(t *testing.T) {
 	r := New(Config{})
 	<-r.turn // somebody else's
