@@ -3,11 +3,13 @@
 #   boxwright-test/empty:1         an empty /etc and /tmp; no shell, no Python
 #   boxwright-test/busybox:1       a shell and the usual commands; no Python
 #   boxwright-test/preinstalled:1  the base image with six and numpy installed
+#   boxwright-test/matplotlib:1    the base image with matplotlib installed
 
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 
 PACKAGES=(six==1.17.0 numpy==2.3.5)
+FIGURES=(matplotlib==3.10.7)
 
 main() {
   docker_answers || die "no Docker daemon answers; run hack/docker-up.sh first"
@@ -18,11 +20,17 @@ main() {
   make_image boxwright-test/empty:1 empty
   make_image boxwright-test/busybox:1 busybox
   make_image boxwright-test/preinstalled:1 preinstalled
+  make_image boxwright-test/matplotlib:1 matplotlib
 }
 
 cleanup() {
-  [ -z "$container" ] || docker rm -f "$container" >/dev/null
+  remove_container
   rm -rf "$scratch"
+}
+
+remove_container() {
+  [ -z "$container" ] || docker rm -f "$container" >/dev/null
+  container=
 }
 
 # make_image IMAGE FUNCTION calls FUNCTION with IMAGE and an empty folder,
@@ -53,9 +61,15 @@ busybox() {
   import_root "$1" "$2" --change 'CMD ["sh"]'
 }
 
-# preinstalled hands the environment to exec, not to run: commit would keep it.
-preinstalled() {
-  local bundle
+preinstalled() { with_packages "$1" "${PACKAGES[@]}"; }
+
+matplotlib() { with_packages "$1" "${FIGURES[@]}"; }
+
+# with_packages IMAGE PACKAGE... hands the environment to exec, not to run:
+# commit would keep it.
+with_packages() {
+  local image=$1 bundle
+  shift
   has_image "$BASE_IMAGE" || die "no image $BASE_IMAGE; run hack/base-image.sh first"
   container=$(docker run -d "$BASE_IMAGE" sleep 600)
   bundle=$(ca_bundle)
@@ -64,9 +78,10 @@ preinstalled() {
   fi
   docker exec -e PIP_INDEX_URL -e HTTPS_PROXY -e https_proxy -e NO_PROXY -e no_proxy \
     -e "PIP_CERT=${bundle:+/tmp/ca.crt}" "$container" \
-    pip install --quiet --no-cache-dir --root-user-action=ignore --break-system-packages "${PACKAGES[@]}" >&2
+    pip install --quiet --no-cache-dir --root-user-action=ignore --break-system-packages "$@" >&2
   docker exec "$container" rm -f /tmp/ca.crt
-  docker commit --change 'CMD ["python3"]' "$container" "$1" >/dev/null
+  docker commit --change 'CMD ["python3"]' "$container" "$image" >/dev/null
+  remove_container
 }
 
 add_folders() {

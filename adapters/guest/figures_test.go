@@ -1,7 +1,6 @@
 package guest_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -9,18 +8,14 @@ import (
 	"github.com/boxwright/boxwright/ports/execution"
 )
 
-// TestFigures needs an image with matplotlib, named by BOXWRIGHT_TEST_MATPLOTLIB_IMAGE. Without one it is
-// skipped: the tests of the whole server install matplotlib as a dependency.
+const matplotlibImage = "boxwright-test/matplotlib:1"
+
 func TestFigures(t *testing.T) {
-	image := os.Getenv("BOXWRIGHT_TEST_MATPLOTLIB_IMAGE")
-	if image == "" {
-		t.Skip("BOXWRIGHT_TEST_MATPLOTLIB_IMAGE names no image with matplotlib")
-	}
 	for name, flags := range map[string][]string{
 		"plain":     {"--memory", "1g", "--memory-swap", "1g"},
 		"preloaded": {"--memory", "1g", "--memory-swap", "1g", "--", "--preload", "numpy,matplotlib,no_such_module"},
 	} {
-		t.Run(name, func(t *testing.T) { figures(t, start(t, image, flags...)) })
+		t.Run(name, func(t *testing.T) { figures(t, start(t, matplotlibImage, flags...)) })
 	}
 }
 
