@@ -29,7 +29,7 @@ func fillMessage(t *testing.T, m protoreflect.Message) {
 
 func fullValue(t *testing.T, field protoreflect.FieldDescriptor, empty func() protoreflect.Value) protoreflect.Value {
 	t.Helper()
-	switch field.Kind() { //nolint:exhaustive // the kinds that there are
+	switch field.Kind() {
 	case protoreflect.StringKind:
 		return protoreflect.ValueOfString("SIGTERM")
 	case protoreflect.BytesKind:
@@ -52,10 +52,9 @@ func fullValue(t *testing.T, field protoreflect.FieldDescriptor, empty func() pr
 // checkSet reports every field of a struct, and of what is in it, that is zero.
 func checkSet(t *testing.T, v reflect.Value) {
 	t.Helper()
-	for i := range v.NumField() {
-		value, name := v.Field(i), v.Type().String()+"."+v.Type().Field(i).Name
+	for field, value := range v.Fields() {
 		if value.IsZero() {
-			t.Errorf("%s is not set", name)
+			t.Errorf("%s.%s is not set", v.Type(), field.Name)
 			continue
 		}
 		if value.Kind() == reflect.Slice {

@@ -14,7 +14,7 @@ import (
 
 // fill sets everything in v to something that is not zero.
 func fill(v reflect.Value) {
-	switch v.Kind() { //nolint:exhaustive // the kinds that there are
+	switch v.Kind() {
 	case reflect.String:
 		v.SetString("SIGTERM")
 	case reflect.Bool:
@@ -27,8 +27,8 @@ func fill(v reflect.Value) {
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		fill(v.Index(0))
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i))
+		for _, field := range v.Fields() {
+			fill(field)
 		}
 	default:
 		panic("no value for a " + v.Type().String())
@@ -63,7 +63,7 @@ func TestExitIsSentWhole(t *testing.T) {
 	checkFull(t, sent.ProtoReflect())
 
 	want := &guestv1.Exit{
-		Code: int32(exit.Code), Signal: "SIGTERM", TimedOut: true, Cancelled: true, OomKilled: true, DurationUs: 7000, //nolint:gosec // small
+		Code: int32(exit.Code), Signal: "SIGTERM", TimedOut: true, Cancelled: true, OomKilled: true, DurationUs: 7000,
 		Files: []*guestv1.FileInfo{{Path: []byte("SIGTERM"), Size: exit.Files[0].Size}}, Warnings: []string{"SIGTERM"},
 		Stdout: &guestv1.Output{Head: []byte{7}, Tail: []byte{7}, Total: exit.Stdout.Total, Spilled: exit.Stdout.Spilled},
 	}
@@ -98,14 +98,13 @@ func checkSet(t *testing.T, v reflect.Value, except ...string) {
 	for _, name := range except {
 		spared[name] = true
 	}
-	for i := range v.NumField() {
-		field := v.Type().Field(i)
+	for field, value := range v.Fields() {
 		switch {
 		case spared[field.Name]:
-		case v.Field(i).IsZero():
+		case value.IsZero():
 			t.Errorf("%s.%s is not set", v.Type(), field.Name)
-		case field.Type.Kind() == reflect.Struct:
-			checkSet(t, v.Field(i))
+		case value.Kind() == reflect.Struct:
+			checkSet(t, value)
 		}
 	}
 }
