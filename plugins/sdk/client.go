@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"github.com/boxwright/boxwright/core"
@@ -28,27 +30,28 @@ func IsLost(err error) bool { return errors.As(err, &lostError{}) }
 
 // Client is a plugin's backend as the host sees it.
 type Client struct {
-	rpc backendv1.BackendServiceClient
+	rpc  backendv1.BackendServiceClient
+	conn *grpc.ClientConn
 }
 
 var _ execution.Backend = (*Client)(nil)
 
 // NewClient speaks to the plugin behind conn.
-func NewClient(conn grpc.ClientConnInterface) *Client {
-	return &Client{rpc: backendv1.NewBackendServiceClient(conn)}
+func NewClient(conn *grpc.ClientConn) *Client {
+	return &Client{rpc: backendv1.NewBackendServiceClient(conn), conn: conn}
 }
 
 // Configure must succeed before any other call.
 func (c *Client) Configure(ctx context.Context, cfg Config) error {
 	_, err := c.rpc.Configure(ctx, configToProto(cfg))
-	return fromStatus(ctx, err)
+	return c.fromStatus(ctx, err)
 }
 
 // Info implements execution.Backend.
 func (c *Client) Info(ctx context.Context) (core.Info, error) {
 	r, err := c.rpc.Info(ctx, &backendv1.InfoRequest{})
 	if err != nil {
-		return core.Info{}, fromStatus(ctx, err)
+		return core.Info{}, c.fromStatus(ctx, err)
 	}
 	return infoFromProto(r), nil
 }
@@ -73,14 +76,14 @@ func (c *Client) EnsureImage(ctx context.Context, ref string, policy core.PullPo
 	if errors.Is(err, io.EOF) {
 		return core.Image{}, core.Errorf(core.ErrInternal, "the plugin ended the fetch of %s without an image", ref)
 	}
-	return core.Image{}, fromStatus(ctx, err)
+	return core.Image{}, c.fromStatus(ctx, err)
 }
 
 // Create implements execution.Backend.
 func (c *Client) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
 	r, err := c.rpc.Create(ctx, specToProto(spec))
 	if err != nil {
-		return core.Box{}, fromStatus(ctx, err)
+		return core.Box{}, c.fromStatus(ctx, err)
 	}
 	return boxFromProto(r.GetBox()), nil
 }
@@ -89,7 +92,7 @@ func (c *Client) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error
 func (c *Client) List(ctx context.Context, instance string) (core.Inventory, error) {
 	r, err := c.rpc.List(ctx, &backendv1.ListRequest{Instance: instance})
 	if err != nil {
-		return core.Inventory{}, fromStatus(ctx, err)
+		return core.Inventory{}, c.fromStatus(ctx, err)
 	}
 	return inventoryFromProto(r), nil
 }
@@ -97,14 +100,14 @@ func (c *Client) List(ctx context.Context, instance string) (core.Inventory, err
 // Destroy implements execution.Backend.
 func (c *Client) Destroy(ctx context.Context, box string) error {
 	_, err := c.rpc.Destroy(ctx, &backendv1.DestroyRequest{Box: box})
-	return fromStatus(ctx, err)
+	return c.fromStatus(ctx, err)
 }
 
 // EnsureVolume implements execution.Backend.
 func (c *Client) EnsureVolume(ctx context.Context, v core.Volume) (core.Volume, error) {
 	r, err := c.rpc.EnsureVolume(ctx, &backendv1.EnsureVolumeRequest{Volume: volumeToProto(v)})
 	if err != nil {
-		return core.Volume{}, fromStatus(ctx, err)
+		return core.Volume{}, c.fromStatus(ctx, err)
 	}
 	return volumeFromProto(r.GetVolume()), nil
 }
@@ -112,18 +115,32 @@ func (c *Client) EnsureVolume(ctx context.Context, v core.Volume) (core.Volume, 
 // RemoveVolume implements execution.Backend.
 func (c *Client) RemoveVolume(ctx context.Context, name string) error {
 	_, err := c.rpc.RemoveVolume(ctx, &backendv1.RemoveVolumeRequest{Name: name})
-	return fromStatus(ctx, err)
+	return c.fromStatus(ctx, err)
 }
 
-// fromStatus is wire.FromStatus, and marks what gRPC itself said about a broken connection.
-func fromStatus(ctx context.Context, err error) error {
+// lossTime is how long a broken connection may take to be seen as one.
+const lossTime = 250 * time.Millisecond
+
+// fromStatus is wire.FromStatus, and marks what gRPC itself said about a broken connection. A
+// plugin may say the same of its engine: with details if this SDK sends it, without in other
+// languages.
+func (c *Client) fromStatus(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	st := status.Convert(err)
-	broken := st.Code() == codes.Unavailable || st.Code() == codes.Canceled
-	if ctx.Err() == nil && broken && len(st.Details()) == 0 {
+	suspect := st.Code() == codes.Unavailable || st.Code() == codes.Canceled
+	if ctx.Err() == nil && suspect && len(st.Details()) == 0 && c.isBroken(ctx) {
 		return &core.Error{Kind: core.ErrUnavailable, Message: "the plugin does not answer", Cause: lostError{}}
 	}
 	return wire.FromStatus(ctx, err)
+}
+
+// isBroken reports whether the connection has ended. Its calls end a little before its state
+// changes.
+func (c *Client) isBroken(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, lossTime)
+	defer cancel()
+	c.conn.WaitForStateChange(ctx, connectivity.Ready)
+	return c.conn.GetState() != connectivity.Ready
 }

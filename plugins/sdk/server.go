@@ -111,7 +111,22 @@ func (s *server) Create(ctx context.Context, r *backendv1.CreateRequest) (*backe
 	if err != nil {
 		return nil, wire.ToStatus(err)
 	}
+	if ctx.Err() != nil { // nobody gets the answer
+		destroyUnseen(ctx, b, box.ID)
+		return nil, wire.ToStatus(wire.FromContext(ctx))
+	}
 	return &backendv1.CreateResponse{Box: boxToProto(box)}, nil
+}
+
+// unseenTime bounds the removal of a box that its caller will not hear of.
+const unseenTime = time.Minute
+
+// destroyUnseen removes a box that came too late. One that stays is labelled, and found by the
+// host's sweep.
+func destroyUnseen(ctx context.Context, b execution.Backend, box string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unseenTime)
+	defer cancel()
+	_ = b.Destroy(ctx, box)
 }
 
 // List implements backendv1.BackendServiceServer.

@@ -29,9 +29,9 @@ func (c *Client) Dial(ctx context.Context, box string) (io.ReadWriteCloser, erro
 	}
 	if err != nil {
 		cancel()
-		return nil, fromStatus(ctx, err)
+		return nil, c.fromStatus(ctx, err)
 	}
-	return &clientStream{ctx: streamCtx, cancel: cancel, rpc: rpc}, nil
+	return &clientStream{client: c, ctx: streamCtx, cancel: cancel, rpc: rpc}, nil
 }
 
 func (c *Client) openStream(ctx context.Context, box string) (grpc.BidiStreamingClient[backendv1.DialRequest, backendv1.DialResponse], error) {
@@ -50,6 +50,7 @@ func (c *Client) openStream(ctx context.Context, box string) (grpc.BidiStreaming
 
 // clientStream is the host's end of a stream to an agent.
 type clientStream struct {
+	client *Client
 	ctx    context.Context
 	cancel context.CancelFunc
 	rpc    grpc.BidiStreamingClient[backendv1.DialRequest, backendv1.DialResponse]
@@ -104,7 +105,7 @@ func (s *clientStream) ended(err error) error {
 	case errors.Is(err, io.EOF):
 		return io.EOF
 	}
-	return fromStatus(s.ctx, err)
+	return s.client.fromStatus(s.ctx, err)
 }
 
 // Dial implements backendv1.BackendServiceServer: it copies both ways until either side ends.
