@@ -16,7 +16,8 @@ import (
 // "." or ".." element, a NUL, or is not UTF-8, is core.ErrInvalid and stores nothing.
 type Store interface {
 	// Create begins a file. It can be read only after Commit. A run and name that exist
-	// already are core.ErrInvalid. No room left is core.ErrExhausted, here or in Write.
+	// already are core.ErrInvalid. A store with a bound removes the oldest runs when there is no room
+	// left, but never the run that is written; if that is not enough, it is core.ErrExhausted, here or in Write.
 	Create(ctx context.Context, run, name string) (Writer, error)
 
 	// Open returns the file, from its first byte, with what is known of it, or core.ErrNotFound.

@@ -41,7 +41,8 @@ const staleAfter = time.Hour
 
 // ArtifactOptions adjusts a store. The zero value is right for most.
 type ArtifactOptions struct {
-	Log *slog.Logger // nil: nowhere
+	Log      *slog.Logger // nil: nowhere
+	MaxBytes int64        // of all kept files together: the oldest runs go before it is exceeded; 0: no bound
 }
 
 // Artifacts is an artifact.Store. It keeps the file NAME of a run as RUN/files/NAME, so that a
@@ -53,6 +54,7 @@ type Artifacts struct {
 
 	mu   sync.Mutex      // held while folders are made or removed
 	open map[string]bool // run/name of this process's writers
+	room room
 }
 
 // NewArtifacts opens the store in dir and makes the folder if it is missing. Close releases it.
@@ -68,7 +70,7 @@ func NewArtifacts(dir string, options ArtifactOptions) (*Artifacts, error) {
 	if err != nil {
 		return nil, fault("the folder for files", err)
 	}
-	return &Artifacts{dir: dir, root: root, log: logger(options.Log), open: map[string]bool{}}, nil
+	return &Artifacts{dir: dir, root: root, log: logger(options.Log), open: map[string]bool{}, room: room{max: options.MaxBytes}}, nil
 }
 
 func logger(log *slog.Logger) *slog.Logger {
@@ -82,7 +84,7 @@ func logger(log *slog.Logger) *slog.Logger {
 func (s *Artifacts) Close() error { return s.root.Close() }
 
 // Create implements artifact.Store.
-func (s *Artifacts) Create(_ context.Context, run, name string) (artifact.Writer, error) {
+func (s *Artifacts) Create(ctx context.Context, run, name string) (artifact.Writer, error) {
 	if err := core.CheckArtifact(run, name); err != nil {
 		return nil, err
 	}
@@ -109,7 +111,7 @@ func (s *Artifacts) Create(_ context.Context, run, name string) (artifact.Writer
 		return nil, fault("a file of run "+run, err)
 	}
 	s.open[run+"/"+name] = true
-	return &writer{store: s, folder: folder, file: f, temporary: temporary, run: run, name: name, sum: sha256.New()}, nil
+	return &writer{store: s, ctx: context.WithoutCancel(ctx), folder: folder, file: f, temporary: temporary, run: run, name: name, sum: sha256.New()}, nil
 }
 
 // claim makes the run's folder, or finds that it is the store's own.
@@ -265,6 +267,7 @@ func (s *Artifacts) Remove(_ context.Context, run string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.room.measured = false
 	return s.remove(run)
 }
 

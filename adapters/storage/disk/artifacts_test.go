@@ -18,7 +18,12 @@ import (
 
 func open(t *testing.T, dir string) *disk.Artifacts {
 	t.Helper()
-	s, err := disk.NewArtifacts(dir, disk.ArtifactOptions{})
+	return openSmall(t, dir, 0)
+}
+
+func openSmall(t *testing.T, dir string, maxBytes int64) *disk.Artifacts {
+	t.Helper()
+	s, err := disk.NewArtifacts(dir, disk.ArtifactOptions{MaxBytes: maxBytes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +54,8 @@ func put(t *testing.T, s artifact.Store, run, name, content string) core.Artifac
 
 func TestArtifacts(t *testing.T) {
 	artifacttest.Run(t, artifacttest.Harness{
-		New: func(t *testing.T) artifact.Store { return open(t, filepath.Join(t.TempDir(), "new", "files")) },
+		New:   func(t *testing.T) artifact.Store { return open(t, filepath.Join(t.TempDir(), "new", "files")) },
+		Small: func(t *testing.T) artifact.Store { return openSmall(t, t.TempDir(), 100) },
 	})
 }
 
@@ -233,15 +239,100 @@ func TestRemainsOfACrash(t *testing.T) {
 	if len(left) != 1 {
 		t.Fatalf("a file that may still be written is gone: %v", left)
 	}
-	old := time.Now().Add(-2 * time.Hour)
-	if err := os.Chtimes(left[0], old, old); err != nil {
-		t.Fatal(err)
-	}
+	makeOld(t, left[0])
+	makeOld(t, filepath.Join(dir, "run"))
 	if left := sweep(); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "run")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the run's folder is still there: %v", err)
+	}
+}
+
+// makeOld makes a file older than any run.
+func makeOld(t *testing.T, name string) {
+	t.Helper()
+	old := time.Now().Add(-2 * time.Hour)
+	if err := os.Chtimes(name, old, old); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A commit writes the record first and moves the file last. A sweep of another server between the
+// two takes nothing away.
+func TestSweepDuringACommit(t *testing.T) {
+	dir := t.TempDir()
+	a := put(t, open(t, dir), "run", "a", "x")
+	aside := filepath.Join(dir, "aside")
+	if err := os.Rename(a.Location, aside); err != nil { // as it is just before the move
+		t.Fatal(err)
+	}
+	other := open(t, dir)
+	sweep := func() {
+		t.Helper()
+		if _, err := other.Sweep(t.Context(), time.Now().Add(-time.Hour), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep()
+	if err := os.Rename(aside, a.Location); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := other.List(t.Context(), "run"); len(list) != 1 || err != nil {
+		t.Errorf("the record is gone: %v, %v", list, err)
+	}
+	if err := os.Remove(a.Location); err != nil {
+		t.Fatal(err)
+	}
+	records, _ := filepath.Glob(filepath.Join(dir, "run", ".boxwright", "known", "*"))
+	if len(records) != 1 {
+		t.Fatalf("records: %v", records)
+	}
+	makeOld(t, records[0])
+	makeOld(t, filepath.Join(dir, "run"))
+	sweep()
+	if _, err := os.Stat(filepath.Join(dir, "run")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an old record without its file stays: %v", err)
+	}
+}
+
+// What was there before this server, and what another one wrote, counts too.
+func TestRoomIsOfAllServers(t *testing.T) {
+	dir := t.TempDir()
+	put(t, open(t, dir), "before", "a", strings.Repeat("x", 60))
+	s := openSmall(t, dir, 100)
+	put(t, s, "mine", "a", strings.Repeat("x", 50))
+	put(t, open(t, dir), "theirs", "a", strings.Repeat("x", 60))
+	if _, err := s.Sweep(t.Context(), time.Time{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "last", "a", strings.Repeat("x", 40))
+	for run, want := range map[string]int{"before": 0, "mine": 0, "theirs": 1, "last": 1} {
+		if list, err := s.List(t.Context(), run); len(list) != want || err != nil {
+			t.Errorf("run %s has %v, %v, want %d files", run, list, err, want)
+		}
+	}
+}
+
+// A run that another server writes is not old, whatever was measured before.
+func TestRoomSparesWhatIsWritten(t *testing.T) {
+	dir := t.TempDir()
+	s := openSmall(t, dir, 100)
+	put(t, s, "busy", "a", strings.Repeat("x", 50))
+	put(t, s, "other", "a", strings.Repeat("x", 10))
+	if _, err := s.Sweep(t.Context(), time.Time{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	w, err := open(t, dir).Create(t.Context(), "busy", "b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	put(t, s, "last", "a", strings.Repeat("x", 45))
+	for run, want := range map[string]int{"busy": 1, "other": 0, "last": 1} {
+		if list, err := s.List(t.Context(), run); len(list) != want || err != nil {
+			t.Errorf("run %s has %v, %v, want %d files", run, list, err, want)
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +29,7 @@ const (
 	instanceFile = "instance"
 	serversDir   = "servers"
 	lockSuffix   = ".lock"
+	forgetAfter  = 24 * time.Hour
 )
 
 // OpenInstance takes part in the installation of the state folder, and makes the folder if it
@@ -51,6 +51,7 @@ func OpenInstance(stateDir string) (*Instance, error) {
 		_ = root.Close()
 		return nil, fault("the state folder", err)
 	}
+	i.forgetDead()
 	return i, nil
 }
 
@@ -142,21 +143,17 @@ func (i *Instance) Alive(server string) bool {
 	return flock(f, unix.LOCK_SH|unix.LOCK_NB) != nil
 }
 
-// DeadServers lists the servers that ended without saying so, and forgets them.
-func (i *Instance) DeadServers() []string {
-	var dead []string
+// forgetDead removes the locks that killed servers left. Nothing else changes: one that nobody knows is
+// dead just the same.
+func (i *Instance) forgetDead() {
 	for _, entry := range entries(i.root, serversDir) {
 		server, isLock := strings.CutSuffix(entry.Name(), lockSuffix)
 		info, err := entry.Info()
 		// A file that was made this moment may not be locked yet.
-		if !isLock || err != nil || time.Since(info.ModTime()) < time.Second || i.Alive(server) {
-			continue
+		if isLock && err == nil && time.Since(info.ModTime()) > forgetAfter && !i.Alive(server) {
+			_ = i.root.Remove(lockFile(server))
 		}
-		dead = append(dead, server)
-		_ = i.root.Remove(lockFile(server))
 	}
-	slices.Sort(dead)
-	return dead
 }
 
 // Close gives up this process's part: for the others it is dead from now on.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,9 +88,9 @@ func TestTwoProcesses(t *testing.T) {
 	if !i.Alive(i.Server) || !i.Alive(other.server) {
 		t.Error("a living server counts as dead")
 	}
-	age(t, dir, other.server)
-	if dead := i.DeadServers(); len(dead) != 0 {
-		t.Errorf("dead: %v", dead)
+	age(t, dir, other.server, 48*time.Hour)
+	if n := openAndCount(t, dir); n != 3 {
+		t.Errorf("%d locks while two servers live and a third begins", n)
 	}
 	if err := other.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -100,21 +99,36 @@ func TestTwoProcesses(t *testing.T) {
 	if i.Alive(other.server) {
 		t.Error("a killed server counts as alive")
 	}
-	if dead := i.DeadServers(); !slices.Equal(dead, []string{other.server}) {
-		t.Errorf("dead: %v, want %s", dead, other.server)
+	age(t, dir, other.server, 23*time.Hour)
+	if n := openAndCount(t, dir); n != 3 {
+		t.Errorf("%d locks, though the dead server's is not a day old", n)
 	}
-	if dead := i.DeadServers(); len(dead) != 0 {
-		t.Errorf("dead again: %v", dead)
+	age(t, dir, other.server, 25*time.Hour)
+	age(t, dir, i.Server, 25*time.Hour)
+	if n := openAndCount(t, dir); n != 2 || i.Alive(other.server) {
+		t.Errorf("%d locks, or the dead server lives", n)
 	}
 	if !i.Alive(i.Server) {
 		t.Error("this server counts as dead")
 	}
 }
 
-// age makes a lock old enough to be looked at.
-func age(t *testing.T, dir, server string) {
+// openAndCount begins another server, which forgets dead ones, and counts the locks.
+func openAndCount(t *testing.T, dir string) int {
 	t.Helper()
-	old := time.Now().Add(-time.Minute)
+	i := openInstance(t, dir)
+	defer i.Close()
+	locks, err := filepath.Glob(filepath.Join(dir, "servers", "*.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(locks)
+}
+
+// age makes a lock as old as that.
+func age(t *testing.T, dir, server string, by time.Duration) {
+	t.Helper()
+	old := time.Now().Add(-by)
 	if err := os.Chtimes(filepath.Join(dir, "servers", server+".lock"), old, old); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +184,6 @@ func TestManyOpenAtOnce(t *testing.T) {
 				return
 			}
 			opened[n] = i
-			_ = i.DeadServers()
 		})
 	}
 	group.Wait()

@@ -1,95 +1,65 @@
 package disk
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path"
-	"slices"
-	"strings"
 	"time"
-
-	"github.com/boxwright/boxwright/core"
 )
 
-// runUsage is what a sweep knows of one run.
+// runUsage is what is known of one run when it is measured.
 type runUsage struct {
 	run    string
 	newest time.Time
 	bytes  int64
+	busy   bool // a file of it is just being written
 }
 
 // Sweep implements artifact.Store. It also removes what a crash left half written.
 func (s *Artifacts) Sweep(ctx context.Context, before time.Time, maxBytes int64) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var runs []runUsage
-	var total int64
-	for _, entry := range entries(s.root, ".") {
-		if err := ctx.Err(); err != nil {
-			return 0, core.Errorf(core.ErrCancelled, "the sweep was given up: %w", err)
-		}
-		run := entry.Name()
-		if !entry.IsDir() || core.CheckRunID(run) != nil || !s.owns(run) {
-			continue
-		}
-		usage, keep := s.usage(run)
-		if keep {
-			runs = append(runs, usage)
-			total += usage.bytes
-		}
+	if err := s.measure(ctx); err != nil {
+		return 0, err
 	}
-	slices.SortFunc(runs, func(a, b runUsage) int {
-		return cmp.Or(a.newest.Compare(b.newest), strings.Compare(a.run, b.run))
-	})
-	return s.removeOldest(runs, total, before, maxBytes)
+	return s.removeOldest(before, maxBytes)
 }
 
-func (s *Artifacts) removeOldest(runs []runUsage, total int64, before time.Time, maxBytes int64) (removed int, err error) {
-	for _, r := range runs {
-		if !r.newest.Before(before) && (maxBytes == 0 || total <= maxBytes) {
+func (s *Artifacts) removeOldest(before time.Time, maxBytes int64) (removed int, err error) {
+	runs := s.room.oldest
+	for i, r := range runs {
+		if !r.newest.Before(before) && (maxBytes == 0 || s.room.used <= maxBytes) {
 			break
 		}
-		if failed := s.remove(r.run); failed != nil {
+		s.room.oldest = runs[i+1:]
+		if failed := s.evict(r); failed != nil {
 			err = errors.Join(err, failed)
 			continue
 		}
-		total -= r.bytes
 		removed++
 	}
 	return removed, err
 }
 
-// usage measures a run and removes its remains of crashes. keep is false if nothing is left of
-// it, or if a file of it is just being written.
-func (s *Artifacts) usage(run string) (u runUsage, keep bool) {
+// usage measures a run and removes its remains of crashes. found is false if nothing is left of it.
+func (s *Artifacts) usage(run string) (u runUsage, found bool) {
 	folder, err := s.root.OpenRoot(run)
 	if err != nil {
 		return u, false
 	}
 	defer func() { _ = folder.Close() }()
-	busy := s.cleanOpen(folder)
 	u.run = run
+	s.measureOpen(folder, &u)
 	for _, entry := range entries(folder, knownDir) {
-		file := path.Join(knownDir, entry.Name())
-		k, err := readKnown(folder, file)
-		if err != nil {
-			_ = folder.Remove(file)
-			continue
-		}
-		info, err := folder.Lstat(path.Join(filesDir, k.Name))
-		if err != nil {
-			_ = folder.Remove(file)
-			continue
-		}
-		u.bytes += info.Size()
-		if k.Created.After(u.newest) {
-			u.newest = k.Created
-		}
+		measureKnown(folder, path.Join(knownDir, entry.Name()), &u)
 	}
-	if !u.newest.IsZero() || busy {
-		return u, !busy
+	if u.newest.IsZero() {
+		u.seen(young(folder, "."))
+	}
+	if !u.newest.IsZero() || u.busy {
+		return u, true
 	}
 	if err := s.remove(run); err != nil {
 		s.log.Warn("a run without files could not be removed", "run", run, "error", err)
@@ -97,20 +67,55 @@ func (s *Artifacts) usage(run string) (u runUsage, keep bool) {
 	return u, false
 }
 
-// cleanOpen removes files that nobody writes any more; busy tells that somebody may still write one.
-func (s *Artifacts) cleanOpen(folder *os.Root) (busy bool) {
+func (u *runUsage) seen(at time.Time) {
+	if at.After(u.newest) {
+		u.newest = at
+	}
+}
+
+// measureKnown adds a file by its record. A record without its file is removed, unless it is young:
+// another server may be about to move the file to its place.
+func measureKnown(folder *os.Root, record string, u *runUsage) {
+	k, err := readKnown(folder, record)
+	var info fs.FileInfo
+	if err == nil {
+		info, err = folder.Lstat(path.Join(filesDir, k.Name))
+	}
+	if err == nil {
+		u.bytes += info.Size()
+		u.seen(k.Created)
+		return
+	}
+	if at := young(folder, record); !at.IsZero() {
+		u.seen(at)
+	} else if !u.busy {
+		_ = folder.Remove(record)
+	}
+}
+
+// young is when the entry was changed if that was lately, and else zero.
+func young(folder *os.Root, name string) time.Time {
+	info, err := folder.Lstat(name)
+	if err != nil || time.Since(info.ModTime()) >= staleAfter {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// measureOpen adds files that are being written, and removes those that nobody writes any more.
+func (s *Artifacts) measureOpen(folder *os.Root, u *runUsage) {
 	for _, entry := range entries(folder, openDir) {
 		file := path.Join(openDir, entry.Name())
 		info, err := folder.Lstat(file)
 		switch {
 		case err != nil:
 		case time.Since(info.ModTime()) < staleAfter:
-			busy = true
+			u.busy = true
+			u.bytes += info.Size()
 		default:
 			if err := folder.Remove(file); err != nil {
 				s.log.Warn("a half-written file could not be removed", "file", file, "error", err)
 			}
 		}
 	}
-	return busy
 }

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -78,7 +79,8 @@ func writeJSON(root *os.Root, file, temporary string, value any) error {
 // writer is used by one goroutine.
 type writer struct {
 	store     *Artifacts
-	folder    *os.Root // the run's
+	ctx       context.Context //nolint:containedctx // an io.Writer gets none; it carries values, never an end
+	folder    *os.Root        // the run's
 	file      *os.File
 	temporary string // below folder
 	run, name string
@@ -96,8 +98,16 @@ func (w *writer) Write(p []byte) (int, error) {
 	if w.ended {
 		return 0, core.Errorf(core.ErrInternal, "write to file %q after its end", w.name)
 	}
+	if err := w.store.take(w.ctx, w.run, int64(len(p))); err != nil {
+		return 0, err
+	}
 	n, err := w.file.Write(p)
 	w.size += int64(n)
+	if n < len(p) {
+		w.store.mu.Lock()
+		w.store.give(int64(len(p) - n))
+		w.store.mu.Unlock()
+	}
 	w.sum.Write(p[:n])
 	if room := headSize - len(w.head); room > 0 {
 		w.head = append(w.head, p[:min(n, room)]...)
@@ -167,6 +177,7 @@ func (w *writer) Abort() {
 func (w *writer) abort() {
 	_ = w.file.Close()
 	_ = w.folder.Remove(w.temporary)
+	w.store.give(w.size)
 	w.end()
 	// A folder that is not empty stays: Remove refuses.
 	for _, dir := range []string{openDir, knownDir, filesDir, ownDir, ""} {

@@ -34,7 +34,8 @@ type stored struct {
 	done    bool
 }
 
-// NewArtifacts returns an empty store that keeps at most limit bytes; 0 is no bound.
+// NewArtifacts returns an empty store that keeps at most limit bytes: the oldest runs go before it is
+// exceeded. 0 is no bound.
 func NewArtifacts(limit int64) *Artifacts {
 	return &Artifacts{limit: limit, runs: map[string]map[string]stored{}}
 }
@@ -115,40 +116,58 @@ func (s *Artifacts) tidy(run string) {
 func (s *Artifacts) Sweep(_ context.Context, before time.Time, maxBytes int64) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	newest, total := map[string]time.Time{}, int64(0)
-	for run, files := range s.runs {
-		for _, file := range files {
-			total += int64(len(file.content))
-			if file.done && file.known.Created.After(newest[run]) {
-				newest[run] = file.known.Created
-			}
-		}
-	}
 	removed := 0
-	for _, run := range slices.SortedFunc(maps.Keys(newest), func(a, b string) int {
-		return cmp.Or(newest[a].Compare(newest[b]), strings.Compare(a, b))
-	}) {
-		if !newest[run].Before(before) && (maxBytes == 0 || total <= maxBytes) {
+	runs, newest := s.oldest()
+	for _, run := range runs {
+		if !newest[run].Before(before) && (maxBytes == 0 || s.used <= maxBytes) {
 			break
 		}
-		used := s.used
 		s.remove(run)
-		total -= used - s.used
 		removed++
 	}
 	return removed, nil
 }
 
-// take reserves room.
-func (s *Artifacts) take(n int64) error {
+// oldest lists the runs that have files, by their newest.
+func (s *Artifacts) oldest() (runs []string, newest map[string]time.Time) {
+	newest = map[string]time.Time{}
+	for run, files := range s.runs {
+		for _, file := range files {
+			if file.done && file.known.Created.After(newest[run]) {
+				newest[run] = file.known.Created
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(newest), func(a, b string) int {
+		return cmp.Or(newest[a].Compare(newest[b]), strings.Compare(a, b))
+	}), newest
+}
+
+// take reserves room. If there is too little, the oldest runs go, but never the one that is written.
+func (s *Artifacts) take(writing string, n int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.limit > 0 && s.used+n > s.limit {
+		s.makeRoom(writing, n)
+	}
+	if s.limit > 0 && s.used+n > s.limit {
 		return core.Errorf(core.ErrExhausted, "the memory for files is full: at most %s are kept", core.FormatBytes(s.limit)).
-			WithHint("keep files on disk with storage.artifacts, or lower files.max_bytes")
+			WithHint("let the program leave less; the operator keeps files on disk with storage.artifacts")
 	}
 	s.used += n
 	return nil
+}
+
+func (s *Artifacts) makeRoom(writing string, n int64) {
+	runs, _ := s.oldest()
+	for _, run := range runs {
+		if s.used+n <= s.limit {
+			return
+		}
+		if run != writing {
+			s.remove(run)
+		}
+	}
 }
 
 // writer is used by one goroutine.
@@ -163,7 +182,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	if w.ended {
 		return 0, core.Errorf(core.ErrInternal, "write to file %q after its end", w.name)
 	}
-	if err := w.store.take(int64(len(p))); err != nil {
+	if err := w.store.take(w.run, int64(len(p))); err != nil {
 		return 0, err
 	}
 	return w.content.Write(p)

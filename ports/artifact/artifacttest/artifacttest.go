@@ -55,14 +55,18 @@ func Checks() []Check {
 		{"sweep open", "A file that is being written survives a sweep.", testSweepOpen},
 		{"concurrent", "All methods may be called at the same time.", testConcurrent},
 		{"full", "No room left is core.ErrExhausted, and Abort gives the room back.", testFull},
+		{"room", "A store with a bound removes the oldest runs when there is no room left, but never the run that is written.", testRoom},
 	}
 }
+
+// bounded reports whether the check is about a store's own bound.
+func (c Check) bounded() bool { return c.Name == "full" || c.Name == "room" }
 
 // Run checks the stores that h makes.
 func Run(t *testing.T, h Harness) {
 	for _, check := range Checks() {
 		t.Run(check.Name, func(t *testing.T) {
-			if check.Name == "full" && h.Small == nil {
+			if check.bounded() && h.Small == nil {
 				t.Skip("the store has no bound of its own")
 			}
 			for _, fault := range check.Faults(t, h) {
@@ -76,7 +80,7 @@ func Run(t *testing.T, h Harness) {
 func (c Check) Faults(t *testing.T, h Harness) []string {
 	t.Helper()
 	made := h.New
-	if c.Name == "full" {
+	if c.bounded() {
 		made = h.Small
 	}
 	checking := &checking{ctx: t.Context(), store: made(t)}
@@ -492,4 +496,22 @@ func testFull(c *checking) {
 		}()
 	}
 	c.wantKind("60 and 90 bytes in 100", err, core.ErrExhausted)
+}
+
+func testRoom(c *checking) {
+	later(c.put("oldest", "a", strings.Repeat("x", 30)))
+	later(c.put("written", "a", strings.Repeat("x", 30)))
+	later(c.put("newest", "a", strings.Repeat("x", 30)))
+	c.put("written", "b", strings.Repeat("x", 35))
+	if c.names("oldest") != "" || c.names("written") != "a b" || c.names("newest") != "a" {
+		c.faultf("when there is no room, there stay %q, %q, %q", c.names("oldest"), c.names("written"), c.names("newest"))
+	}
+	c.put("written", "c", strings.Repeat("x", 10))
+	if c.names("written") != "a b c" || c.names("newest") != "" {
+		c.faultf("when there is no room again, there stay %q, %q", c.names("written"), c.names("newest"))
+	}
+	w := c.create("written", "d")
+	defer w.Abort()
+	_, err := io.WriteString(w, strings.Repeat("x", 30))
+	c.wantKind("a run that is too big alone", err, core.ErrExhausted)
 }

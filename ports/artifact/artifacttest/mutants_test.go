@@ -70,11 +70,22 @@ func (file *fakeFile) Write(p []byte) (int, error) {
 	f := file.store
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.makeRoom(file.Run, int64(len(p)))
 	if f.limit > 0 && f.used+int64(len(p)) > f.limit && !f.is("full") {
 		return 0, core.Errorf(core.ErrExhausted, "full")
 	}
 	f.used += int64(len(p))
 	return file.content.Write(p)
+}
+
+func (f *fake) makeRoom(writing string, n int64) {
+	newest := f.newest()
+	delete(newest, writing)
+	for !f.is("room") && f.limit > 0 && f.used+n > f.limit && len(newest) > 0 && !f.is("full") {
+		oldest := f.oldest(newest)
+		f.drop(func(file *fakeFile) bool { return file.Run == oldest && file.done })
+		delete(newest, oldest)
+	}
 }
 
 func (file *fakeFile) Commit(mimeType string) (core.Artifact, error) {
@@ -220,11 +231,12 @@ func TestTeeth(t *testing.T) {
 		"commit":        {"twice", "abort", "sweep open", "concurrent"},
 		"names":         {"twice"},
 		"runs":          {"twice", "names"},
-		"abort":         {"record", "open", "list", "mime", "remove", "sweep by age", "sweep by size", "strange names", "twice", "concurrent", "full", "commit", "open unknown", "sweep open"},
+		"abort":         {"record", "open", "list", "mime", "remove", "sweep by age", "sweep by size", "strange names", "twice", "concurrent", "full", "commit", "open unknown", "sweep open", "room"},
 		"open unknown":  {"commit", "remove"},
 		"sweep open":    {"concurrent"},
-		"list":          {"full"},
-		"sweep by size": {"sweep by age"}, // it takes the newest run for the oldest
+		"list":          {"full", "room"},
+		"full":          {"room"},
+		"sweep by size": {"sweep by age", "room"}, // it takes the newest run for the oldest
 	}
 	for _, broken := range Checks() {
 		if broken.Name == "concurrent" {
