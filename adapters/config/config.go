@@ -13,7 +13,8 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-// NoFiles as files.dir keeps no file of any run.
+// NoFiles as files.dir writes no file of any run to this host's disk: files can be read while the server
+// runs, and the oldest go soon.
 const NoFiles = "none"
 
 // Config is every setting. Each field's comment is the documentation of its key; configs/full.yaml
@@ -64,12 +65,13 @@ type Storage struct {
 
 // Files bounds what is kept of the files that runs leave.
 type Files struct {
-	// Dir is the folder that people open. Empty: the folder files of storage.dir. "none": no file
-	// of any run is kept.
+	// Dir is the folder that people open. Empty: the folder files of storage.dir. "none": nothing is
+	// written to disk, as with storage.artifacts memory; files can be read while the server runs.
 	Dir string `koanf:"dir" path:"yes" empty:"falls back"`
 	// MaxAge is how long files are kept after their run. 0: for ever.
 	MaxAge Duration `koanf:"max_age"`
-	// MaxBytes bounds all kept files together, in bytes; the oldest go first. 0: no bound.
+	// MaxBytes bounds all kept files together, in bytes; the oldest go first. 0: no bound. In memory
+	// the bound is 256 MiB, or files.max_per_run if that is more, unless this is less.
 	MaxBytes Size `koanf:"max_bytes"`
 	// MaxFile bounds one file, in bytes; a bigger one is left in its box with a warning.
 	MaxFile Size `koanf:"max_file"`
@@ -77,6 +79,25 @@ type Files struct {
 	MaxPerRun Size `koanf:"max_per_run"`
 	// InlineImage is the biggest image that goes into an answer, in bytes; bigger ones are shrunk.
 	InlineImage Size `koanf:"inline_image"`
+}
+
+// memoryRoom bounds kept files in memory, in bytes.
+const memoryRoom = 256 << 20
+
+// InMemory reports whether files are kept in the server's memory.
+func (f Files) InMemory(s Storage) bool { return s.Artifacts == "memory" || f.Dir == NoFiles }
+
+// Room is the bound of all kept files, in bytes; 0 is none. The files of one run always fit.
+func (f Files) Room(s Storage) int64 {
+	room := int64(f.MaxBytes)
+	if !f.InMemory(s) {
+		return room
+	}
+	small := max(memoryRoom, int64(f.MaxPerRun))
+	if room == 0 {
+		return small
+	}
+	return min(room, small)
 }
 
 // Images says which images boxes are made from.
@@ -100,7 +121,7 @@ func (i Images) PullPolicy() core.PullPolicy {
 	return core.PullPolicy(i.Pull)
 }
 
-// Limits bounds each box.
+// Limits bounds each box; those that packages are installed in too, but for their workspace.
 type Limits struct {
 	// Memory bounds memory and swap together, and what is written to the box's disk, in bytes.
 	Memory Size `koanf:"memory"`

@@ -172,6 +172,27 @@ func TestFullConfigIsTheDefaults(t *testing.T) {
 	}
 }
 
+func TestRoom(t *testing.T) {
+	const mib = 1 << 20
+	for _, tt := range []struct {
+		artifacts, dir      string
+		maxBytes, maxPerRun config.Size
+		want                int64
+	}{
+		{"disk", "/files", 5 << 30, 200 * mib, 5 << 30},
+		{"disk", "/files", 0, 200 * mib, 0},
+		{"memory", "/files", 5 << 30, 200 * mib, 256 * mib},
+		{"disk", config.NoFiles, 0, 200 * mib, 256 * mib},
+		{"memory", "/files", 5 << 30, 1 << 30, 1 << 30},
+		{"memory", config.NoFiles, 100 * mib, 50 * mib, 100 * mib},
+	} {
+		files := config.Files{Dir: tt.dir, MaxBytes: tt.maxBytes, MaxPerRun: tt.maxPerRun}
+		if got := files.Room(config.Storage{Artifacts: tt.artifacts}); got != tt.want {
+			t.Errorf("%+v: room is %d", tt, got)
+		}
+	}
+}
+
 // Only what falls back may be empty.
 func TestEmptyIsNotAlwaysNothing(t *testing.T) {
 	for _, key := range []string{"backend", "images.default", "limits.memory", "log.level"} {

@@ -27,7 +27,6 @@ import (
 type system struct {
 	service   *app.Service
 	artifacts artifact.Store
-	room      int64 // bytes of files that are kept; 0: no bound
 	plugin    *pluginhost.Plugin
 	instance  *disk.Instance
 	log       *slog.Logger
@@ -66,11 +65,9 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 
 func (s *system) openStores(c config.Config) (dependency.Index, error) {
 	var err error
-	s.room = int64(c.Files.MaxBytes)
-	if c.Storage.Artifacts == "memory" || c.Files.Dir == config.NoFiles {
-		s.room = int64(c.Files.MaxPerRun)
-		s.artifacts = memory.NewArtifacts(4 * s.room) // the sweep brings it down to the room
-	} else if s.artifacts, err = disk.NewArtifacts(c.Files.Dir, disk.ArtifactOptions{Log: s.log}); err != nil {
+	if c.Files.InMemory(c.Storage) {
+		s.artifacts = memory.NewArtifacts(c.Files.Room(c.Storage))
+	} else if s.artifacts, err = disk.NewArtifacts(c.Files.Dir, disk.ArtifactOptions{Log: s.log, MaxBytes: c.Files.Room(c.Storage)}); err != nil {
 		return nil, err
 	}
 	if c.Storage.Environments == "memory" {
@@ -91,7 +88,7 @@ func (s *system) keepFiles(ctx context.Context, c config.Config) {
 		if age := c.Files.MaxAge.Std(); age > 0 {
 			before = time.Now().Add(-age)
 		}
-		if n, err := s.artifacts.Sweep(ctx, before, s.room); err != nil {
+		if n, err := s.artifacts.Sweep(ctx, before, c.Files.Room(c.Storage)); err != nil {
 			s.log.Warn("old files could not be removed", "error", err)
 		} else if n > 0 {
 			s.log.Info("removed the files of old runs", "runs", n)
@@ -195,7 +192,14 @@ func appSettings(c config.Config) app.Settings {
 		InlineImage:    int64(c.Files.InlineImage),
 		Dependencies:   c.Dependencies.Enabled,
 		InstallLimit:   c.Dependencies.Timeout.Std(),
-		InstallSize:    core.DefaultLimits(),
+		InstallSize:    installLimits(c.Limits),
 		EnvironmentAge: c.Dependencies.MaxAge.Std(),
 	}
+}
+
+// installLimits bound the boxes that packages are installed in: as any other box, but their workspace
+// holds no files of runs, so that its size is the default.
+func installLimits(l config.Limits) core.Limits {
+	l.Disk = 0
+	return l.Core()
 }
