@@ -63,6 +63,8 @@ func (b *Backend) Info(ctx context.Context) (core.Info, error) {
 	if err != nil {
 		return core.Info{}, err
 	}
+	ctx, cancel := e.quick(ctx)
+	defer cancel()
 	info, err := e.api.Info(ctx)
 	if err != nil {
 		return core.Info{}, e.fail(ctx, err, "the engine did not tell about itself")

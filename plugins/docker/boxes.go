@@ -21,6 +21,8 @@ func (b *Backend) List(ctx context.Context, instance string) (core.Inventory, er
 	if err != nil {
 		return core.Inventory{}, err
 	}
+	ctx, cancel := e.quick(ctx)
+	defer cancel()
 	ours := labelFilter(instance)
 	containers, err := e.api.ContainerList(ctx, container.ListOptions{All: true, Filters: ours})
 	if err != nil {
@@ -83,15 +85,19 @@ func (b *Backend) Destroy(ctx context.Context, box string) error {
 	if err != nil {
 		return err
 	}
-	err = e.checkMine(ctx, box)
+	lookCtx, cancel := e.quick(ctx)
+	defer cancel()
+	err = e.checkMine(lookCtx, box)
 	if cerrdefs.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
-		return e.fail(ctx, err, "the box could not be removed")
+		return e.fail(lookCtx, err, "the box could not be removed")
 	}
-	if err := e.remove(ctx, box); err != nil {
-		return e.fail(ctx, err, "the box could not be removed")
+	removeCtx, cancel := slow(ctx)
+	defer cancel()
+	if err := e.remove(removeCtx, box); err != nil {
+		return e.fail(removeCtx, err, "the box could not be removed")
 	}
 	e.mine.remove(box)
 	return nil

@@ -49,7 +49,7 @@ func (b *Backend) settle(ctx context.Context, e *engine, f func(context.Context)
 	}
 	results, abandoned := make(chan result), make(chan struct{})
 	b.work.Go(func() {
-		engineCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineTime)
+		engineCtx, cancel := slow(context.WithoutCancel(ctx))
 		defer cancel()
 		box, err := f(engineCtx)
 		select {
@@ -173,6 +173,8 @@ func (e *engine) checkForeign(ctx context.Context, id string, from origin, faile
 
 // checkVolumes finds a missing volume before the engine silently makes an empty one.
 func (e *engine) checkVolumes(ctx context.Context, mounts []core.Mount) error {
+	ctx, cancel := e.quick(ctx)
+	defer cancel()
 	for _, m := range mounts {
 		v, err := e.api.VolumeInspect(ctx, m.Volume)
 		if err != nil && !cerrdefs.IsNotFound(err) {
@@ -188,7 +190,7 @@ func (e *engine) checkVolumes(ctx context.Context, mounts []core.Mount) error {
 // discard removes a container by its id or name, however the caller's ctx is doing. What the
 // engine does not manage to remove now is labelled, and found by a later sweep.
 func (e *engine) discard(ctx context.Context, container string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineTime)
+	ctx, cancel := slow(context.WithoutCancel(ctx))
 	defer cancel()
 	const tries = 3
 	for try := range tries {

@@ -28,6 +28,8 @@ func (b *Backend) Dial(ctx context.Context, box string) (io.ReadWriteCloser, err
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := e.quick(ctx)
+	defer cancel()
 	if err := e.checkMine(ctx, box); err != nil {
 		return nil, e.dialError(ctx, err)
 	}

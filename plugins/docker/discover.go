@@ -59,7 +59,8 @@ func (m surroundings) named(source, host string) endpoint {
 	if strings.HasPrefix(host, "/") {
 		e.host = "unix://" + host
 	}
-	if m.getenv("DOCKER_TLS_VERIFY") != "" && strings.HasPrefix(host, "tcp://") {
+	secure := strings.HasPrefix(host, "tcp://") || strings.HasPrefix(host, "https://")
+	if m.getenv("DOCKER_TLS_VERIFY") != "" && secure {
 		e.tlsDir = m.getenv("DOCKER_CERT_PATH")
 		if e.tlsDir == "" {
 			e.tlsDir = m.configDir()
@@ -68,11 +69,19 @@ func (m surroundings) named(source, host string) endpoint {
 	return e.checked()
 }
 
-// checked refuses the schemes that need the docker command's help.
+// checked refuses the schemes that need the docker command's help. The client opens streams to
+// an engine's tcp, not to its http, which is the same.
 func (e endpoint) checked() endpoint {
-	scheme, _, _ := strings.Cut(e.host, "://")
+	scheme, address, _ := strings.Cut(e.host, "://")
 	switch scheme {
-	case "unix", "tcp", "http", "https", "npipe":
+	case "unix", "tcp", "npipe":
+	case "http":
+		e.host = "tcp://" + strings.TrimSuffix(address, "/")
+	case "https":
+		e.host = "tcp://" + strings.TrimSuffix(address, "/")
+		if e.tlsDir == "" {
+			e.err = fmt.Errorf("https needs certificates: set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH, or name a context that has them")
+		}
 	case "ssh":
 		e.err = fmt.Errorf("ssh is not supported: forward the engine's socket with \"ssh -L\" and name that")
 	default:

@@ -84,6 +84,9 @@ func TestDiscovery(t *testing.T) {
 		"broken config":        {env: map[string]string{"DOCKER_CONFIG": "/broken"}, files: files, hosts: usual[:1]},
 		"unknown context":      {env: map[string]string{"DOCKER_CONFIG": "/nocontext"}, files: files, hosts: []string{""}, fails: "no such context"},
 		"ssh":                  {env: with("DOCKER_CONTEXT", "shell"), files: files, hosts: []string{"ssh://x"}, fails: "ssh is not supported"},
+		"http":                 {env: with("DOCKER_HOST", "http://b:2375/"), hosts: []string{"tcp://b:2375"}},
+		"https":                {env: with("DOCKER_HOST", "https://b:2376", "DOCKER_TLS_VERIFY", "1"), hosts: []string{"tcp://b:2376"}, tls: "/h/.docker"},
+		"https bare":           {settings: Settings{Host: "https://b:2376"}, env: with(), hosts: []string{"tcp://b:2376"}, fails: "https needs certificates"},
 		"no scheme":            {env: with("DOCKER_HOST", "b:2375"), hosts: []string{"b:2375"}, fails: "an address looks like"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -18,14 +18,22 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-// probeTime bounds how long one endpoint is tried.
-const probeTime = 5 * time.Second
+const (
+	// probeTime bounds how long one endpoint is tried.
+	probeTime = 5 * time.Second
+	// quickTime bounds what an engine does in a moment: to inspect, to list, to open a stream.
+	quickTime = 30 * time.Second
+)
+
+// errSilent is the cause of a ctx that ended because the engine did not answer.
+var errSilent = errors.New("the engine does not answer")
 
 // finder finds the engine at the first call, and anew after a failure.
 type finder struct {
 	settings Settings
 	machine  surroundings
 	opts     []client.Opt // for tests
+	patience time.Duration
 
 	search chan struct{} // holds one token while somebody looks
 
@@ -34,7 +42,7 @@ type finder struct {
 }
 
 func newFinder(s Settings, m surroundings) *finder {
-	return &finder{settings: s, machine: m, search: make(chan struct{}, 1)}
+	return &finder{settings: s, machine: m, patience: quickTime, search: make(chan struct{}, 1)}
 }
 
 // engine is one connection to a daemon, with what is known of it.
@@ -47,6 +55,16 @@ type engine struct {
 	filled  idSet // agent volumes that are known to be whole
 	owned   idSet // volumes whose root is known to be the box user's
 	filling sync.Mutex
+}
+
+// quick bounds a call that takes a healthy engine a moment.
+func (e *engine) quick(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, e.finding.patience, errSilent)
+}
+
+// slow bounds a call that may take a busy engine a while.
+func slow(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, engineTime, errSilent)
 }
 
 // facts is what a daemon can do.

@@ -13,16 +13,20 @@ import (
 )
 
 // fail gives an engine's error a kind and a sentence that begins with what was attempted. A
-// connection that broke is looked for anew at the next call.
+// connection that broke, or on which nothing comes, is looked for anew at the next call.
 func (e *engine) fail(ctx context.Context, err error, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil:
-		return ended(ctx)
 	case isOurs(err):
 		return err
+	case errors.Is(context.Cause(ctx), errSilent):
+		e.finding.forget(e)
+		return core.Errorf(core.ErrUnavailable, "%s: Docker does not answer (the engine at %s)", what, e.host).
+			WithHint("see whether \"docker ps\" answers; if not, restart it (for example: sudo systemctl restart docker)")
+	case ctx.Err() != nil:
+		return ended(ctx)
 	case client.IsErrConnectionFailed(err):
 		e.finding.forget(e)
 		return core.Errorf(core.ErrUnavailable, "%s: the Docker engine at %s does not answer", what, e.host).

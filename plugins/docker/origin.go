@@ -62,6 +62,8 @@ func (e *engine) inspectSpec(ctx context.Context, spec core.BoxSpec) (image.Insp
 
 // inspect returns the image, or core.ErrNotFound in words.
 func (e *engine) inspect(ctx context.Context, ref string) (image.InspectResponse, error) {
+	ctx, cancel := e.quick(ctx)
+	defer cancel()
 	have, err := e.api.ImageInspect(ctx, ref)
 	if cerrdefs.IsNotFound(err) {
 		return have, core.Errorf(core.ErrNotFound, "image %s is not in the engine", ref)

@@ -19,6 +19,8 @@ func (b *Backend) EnsureVolume(ctx context.Context, v core.Volume) (core.Volume,
 	if err != nil {
 		return core.Volume{}, err
 	}
+	ctx, cancel := e.quick(ctx)
+	defer cancel()
 	e.owned.remove(v.Name) // it may be a new one of the same name
 	have, err := e.api.VolumeCreate(ctx, volume.CreateOptions{Name: v.Name, Labels: v.Labels.Map()})
 	if err != nil {
@@ -40,6 +42,8 @@ func (b *Backend) RemoveVolume(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := slow(ctx)
+	defer cancel()
 	have, err := e.api.VolumeInspect(ctx, name)
 	if cerrdefs.IsNotFound(err) {
 		return nil
