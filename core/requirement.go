@@ -74,25 +74,37 @@ func (g requirementGrammar) parse(text string) (Requirement, error) {
 		return Requirement{}, Errorf(ErrInvalid, "dependency %q %s", shown, why).WithHint("%s", requirementHelp)
 	}
 	rest := strings.TrimSpace(text)
-	switch {
-	case len(rest) > maxRequirementLength:
-		return refuse("is too long")
-	case strings.ContainsFunc(rest, func(r rune) bool { return r < ' ' || r == 0x7f || r > 0x7e }):
-		return refuse("holds a character that no requirement has")
-	case strings.HasPrefix(rest, "-"):
-		return refuse("is an option of the installer, which is not allowed")
-	case strings.Contains(rest, "://") || strings.Contains(rest, "@"):
-		return refuse("is a link, which is not allowed")
-	case strings.Contains(rest, "#"):
-		return refuse("has a comment, which is not allowed")
-	case strings.ContainsAny(rest, `/\`) || strings.HasPrefix(rest, "."):
-		return refuse("is a path, which is not allowed")
+	if why := plainlyWrong(rest); why != "" {
+		return refuse(why)
 	}
 	name := g.name.FindString(rest)
 	if name == "" {
 		return refuse("does not begin with a package name")
 	}
-	return g.parseTail(Requirement{Name: NormalizePackage(name)}, strings.TrimSpace(rest[len(name):]), refuse)
+	r, err := g.parseTail(Requirement{Name: NormalizePackage(name)}, strings.TrimSpace(rest[len(name):]), refuse)
+	if err == nil && len(r.String()) > maxRequirementLength {
+		return refuse("is too long") // spaces were added
+	}
+	return r, err
+}
+
+// plainlyWrong says what is wrong with a text that is no requirement at first sight.
+func plainlyWrong(text string) string {
+	switch {
+	case len(text) > maxRequirementLength:
+		return "is too long"
+	case strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > 0x7e }):
+		return "holds a character that no requirement has"
+	case strings.HasPrefix(text, "-"):
+		return "is an option of the installer, which is not allowed"
+	case strings.Contains(text, "://") || strings.Contains(text, "@"):
+		return "is a link, which is not allowed"
+	case strings.Contains(text, "#"):
+		return "has a comment, which is not allowed"
+	case strings.ContainsAny(text, `/\`) || strings.HasPrefix(text, "."):
+		return "is a path, which is not allowed"
+	}
+	return ""
 }
 
 func (g requirementGrammar) parseTail(r Requirement, rest string, refuse func(string) (Requirement, error)) (Requirement, error) {

@@ -56,7 +56,7 @@ func TestRefusedRequirements(t *testing.T) {
 		`x; ()`, `x; "3" > "3"`, `x; os_name > os_name`, `x; python_release > "3"`, `x; os_name not "3"`, `x; os_name notin "3"`, `x; os_name == "3'`,
 		`x; os_name == "a" andos_name == "b"`, `x; os_name == "--pre`, `x; os_name "a"`, `x; os_name == "a" "b"`,
 		"x===evil", "x==-r", "x>=1.*", "x==1.*.2", "x==1 --pre", "x==", "x[-]", "x[a,]", "x[,a]", "x(>=1", "x((>=1))",
-		"_x", "-x", ".x", "!", strings.Repeat("x", 301),
+		"_x", "-x", ".x", "!", strings.Repeat("x", 301), "x;os_name=='a'" + strings.Repeat("and os_name=='a'", 17), // longer with its spaces
 	} {
 		list, err := ParseRequirements([]string{in})
 		if !errors.Is(err, ErrInvalid) {
@@ -93,7 +93,7 @@ func TestRequirementLists(t *testing.T) {
 }
 
 func FuzzParseRequirements(f *testing.F) {
-	for _, seed := range []string{"requests[socks]>=2,<3", `tomli; python_version<"3.11"`, "x(>=1,)", "x[-]", "x[a,a]", `x;(os_name=='nt'or(extra=="b"))and((sys_platform not in"win32"))`, `x;os_name=="a -r b"`, `x==1;os_name=='a'--pre`, "-r x", "a\nb", "a ;'='"} {
+	for _, seed := range []string{"requests[socks]>=2,<3", `tomli; python_version<"3.11"`, "x(>=1,)", "x[-]", "x[a,a]", `x;(os_name=='nt'or(extra=="b"))and((sys_platform not in"win32"))`, `x;os_name=="a -r b"`, `x==1;os_name=='a'--pre`, "x;os_name=='a'" + strings.Repeat("and os_name=='a'", 17), "-r x", "a\nb", "a ;'='"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {

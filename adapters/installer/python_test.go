@@ -78,7 +78,12 @@ func TestToolIsChosen(t *testing.T) {
 func TestRequirementsAreCheckedAgain(t *testing.T) {
 	for _, r := range []core.Requirement{
 		{Name: "six", Marker: `python_version > "3" --global-option="--verbose"`},
-		{Name: "six --pre"}, {Name: "-r x"}, {Name: "six\n-r x"}, {Name: "six", Spec: "==1 -r x"}, {Name: "Six"}, {},
+		{Name: "six --pre"},
+		{Name: "-r x"},
+		{Name: "six\n-r x"},
+		{Name: "six", Spec: "==1 -r x"},
+		{Name: "Six"},
+		{},
 	} {
 		g := &fakeGuest{}
 		if _, err := New(Options{}).Install(t.Context(), g, []core.Requirement{r}, nil); !errors.Is(err, core.ErrInvalid) || len(g.files)+len(g.runs) > 0 {
