@@ -11,14 +11,14 @@ import (
 
 // Info implements execution.Backend.
 func (p *Plugin) Info(ctx context.Context) (core.Info, error) {
-	return call(ctx, p, "telling about itself", func(b *sdk.Client) (core.Info, error) {
+	return repeatable(ctx, p, "telling about itself", func(b *sdk.Client) (core.Info, error) {
 		return b.Info(ctx)
 	})
 }
 
 // EnsureImage implements execution.Backend.
 func (p *Plugin) EnsureImage(ctx context.Context, ref string, policy core.PullPolicy, progress func(core.Progress)) (core.Image, error) {
-	return call(ctx, p, "fetching an image", func(b *sdk.Client) (core.Image, error) {
+	return repeatable(ctx, p, "fetching an image", func(b *sdk.Client) (core.Image, error) {
 		return b.EnsureImage(ctx, ref, policy, progress)
 	})
 }
@@ -43,30 +43,50 @@ func (p *Plugin) Dial(ctx context.Context, box string) (io.ReadWriteCloser, erro
 
 // List implements execution.Backend.
 func (p *Plugin) List(ctx context.Context, instance string) (core.Inventory, error) {
-	return call(ctx, p, "listing boxes", func(b *sdk.Client) (core.Inventory, error) {
+	return repeatable(ctx, p, "listing boxes", func(b *sdk.Client) (core.Inventory, error) {
 		return b.List(ctx, instance)
 	})
 }
 
 // Destroy implements execution.Backend.
 func (p *Plugin) Destroy(ctx context.Context, box string) error {
-	return do(ctx, p, "removing a box", func(b *sdk.Client) error { return b.Destroy(ctx, box) })
+	return repeatableDo(ctx, p, "removing a box", func(b *sdk.Client) error { return b.Destroy(ctx, box) })
 }
 
 // EnsureVolume implements execution.Backend.
 func (p *Plugin) EnsureVolume(ctx context.Context, v core.Volume) (core.Volume, error) {
-	return call(ctx, p, "making a volume", func(b *sdk.Client) (core.Volume, error) {
+	return repeatable(ctx, p, "making a volume", func(b *sdk.Client) (core.Volume, error) {
 		return b.EnsureVolume(ctx, v)
 	})
 }
 
 // RemoveVolume implements execution.Backend.
 func (p *Plugin) RemoveVolume(ctx context.Context, name string) error {
-	return do(ctx, p, "removing a volume", func(b *sdk.Client) error { return b.RemoveVolume(ctx, name) })
+	return repeatableDo(ctx, p, "removing a volume", func(b *sdk.Client) error { return b.RemoveVolume(ctx, name) })
 }
 
 // call makes one call to the plugin; while says what for, should it die meanwhile.
 func call[T any](ctx context.Context, p *Plugin, while string, f func(*sdk.Client) (T, error)) (T, error) {
+	result, err := try(ctx, p, f)
+	return result, p.explain(while, err)
+}
+
+// repeatable is call for what may be done twice: should the plugin die meanwhile, the next
+// process is asked once more.
+func repeatable[T any](ctx context.Context, p *Plugin, while string, f func(*sdk.Client) (T, error)) (T, error) {
+	result, err := try(ctx, p, f)
+	if sdk.IsLost(err) {
+		result, err = try(ctx, p, f)
+	}
+	return result, p.explain(while, err)
+}
+
+func repeatableDo(ctx context.Context, p *Plugin, while string, f func(*sdk.Client) error) error {
+	_, err := repeatable(ctx, p, while, func(b *sdk.Client) (struct{}, error) { return struct{}{}, f(b) })
+	return err
+}
+
+func try[T any](ctx context.Context, p *Plugin, f func(*sdk.Client) (T, error)) (T, error) {
 	running, err := p.acquire(ctx)
 	if err != nil {
 		var none T
@@ -76,7 +96,7 @@ func call[T any](ctx context.Context, p *Plugin, while string, f func(*sdk.Clien
 	if sdk.IsLost(err) {
 		running.awaitEnd(ctx)
 	}
-	return result, p.explain(while, err)
+	return result, err
 }
 
 // noticeTime is how long the end of a process may come after that of its connection.
@@ -91,11 +111,6 @@ func (p *process) awaitEnd(ctx context.Context) {
 	case <-p.done():
 	case <-ctx.Done():
 	}
-}
-
-func do(ctx context.Context, p *Plugin, while string, f func(*sdk.Client) error) error {
-	_, err := call(ctx, p, while, func(b *sdk.Client) (struct{}, error) { return struct{}{}, f(b) })
-	return err
 }
 
 // explain turns a broken connection into a sentence; the plugin's own errors pass.

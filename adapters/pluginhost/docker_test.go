@@ -33,9 +33,9 @@ func dockerConfig(t *testing.T) pluginhost.Config {
 		}
 		return path
 	}
-	build("boxwright-backend-docker", "../../cmd/boxwright-backend-docker")
+	plugin := build("boxwright-backend-docker", "../../cmd/boxwright-backend-docker")
 	cfg := pluginhost.Config{
-		Name: "docker", Dirs: []string{dir}, Instance: "pluginhost-test", Server: "pluginhost-test",
+		Name: "docker", Path: plugin, Instance: "pluginhost-test", Server: "pluginhost-test",
 		Agents: map[string]string{runtime.GOARCH: build("standin", "../../plugins/docker/testdata/standin")},
 	}
 	if _, err := start(t, cfg).EnsureImage(t.Context(), dockerImage, core.PullNever, nil); err != nil {
@@ -51,7 +51,7 @@ func TestDockerConformanceThroughTheExecutable(t *testing.T) {
 	cfg := dockerConfig(t)
 	executiontest.Run(t, func(t *testing.T) executiontest.Env {
 		return dockerEnv(start(t, cfg))
-	})
+	}, append(executiontest.RemoteSkips(), "image/missing", "list/stopped", "dial/stopped", "destroy/stopped", "dial/box-gone")...)
 }
 
 func dockerEnv(p *pluginhost.Plugin) executiontest.Env {

@@ -30,14 +30,11 @@ func candidates(cfg Config) []string {
 		return []string{cfg.Path}
 	}
 	file := "boxwright-backend-" + cfg.Name
-	var paths []string
-	if self, err := os.Executable(); err == nil {
-		paths = append(paths, filepath.Join(filepath.Dir(self), file))
+	self, err := os.Executable()
+	if err != nil {
+		return nil // a folder that is not certain is none to start programs from
 	}
-	for _, dir := range cfg.Dirs {
-		paths = append(paths, filepath.Join(dir, file))
-	}
-	return paths
+	return []string{filepath.Join(filepath.Dir(self), file)}
 }
 
 // unusable says why path cannot be started; "" if it can.

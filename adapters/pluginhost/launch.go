@@ -140,18 +140,14 @@ func environment(allow []string) []string {
 	return env
 }
 
-// DefaultEnv names the variables that a backend of this name gets: where things are, and how
-// its engine is reached, nothing else of the host's.
-func DefaultEnv(name string) []string {
-	common := []string{"PATH", "HOME", "XDG_RUNTIME_DIR"}
-	switch name {
-	case "docker":
-		return append(common, "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG",
-			"DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_API_VERSION")
-	case "podman":
-		return append(common, "CONTAINER_HOST", "DOCKER_HOST")
-	case "kubernetes":
-		return append(common, "KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+// DefaultEnv names the variables that every backend gets: where programs, files and engines
+// are. None of them holds a secret, and nothing else of the host's is passed on; one list serves
+// all engines, whatever the backend's name.
+func DefaultEnv() []string {
+	return []string{
+		"PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME",
+		"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_API_VERSION",
+		"CONTAINER_HOST", "CONTAINER_CONNECTION",
+		"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT",
 	}
-	return common
 }

@@ -20,8 +20,7 @@ import (
 // Config says which plugin, and what it is told. Name is required.
 type Config struct {
 	Name     string   // the backend's name: "docker" is the executable boxwright-backend-docker
-	Path     string   // the executable; "" searches beside the server's own and then in Dirs
-	Dirs     []string // folders to search
+	Path     string   // the executable; "" searches beside the server's own
 	SHA256   string   // hex; when set, no other file is started
 	EnvAllow []string // all of the plugin's environment: NAME of the host's, or NAME=VALUE; nil: DefaultEnv
 
@@ -76,7 +75,7 @@ func Open(cfg Config) *Plugin {
 		cfg.WaitTimeout = defaultTimeout
 	}
 	if cfg.EnvAllow == nil {
-		cfg.EnvAllow = DefaultEnv(cfg.Name)
+		cfg.EnvAllow = DefaultEnv()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Plugin{

@@ -91,11 +91,25 @@ func (f faulty) Info(ctx context.Context) (core.Info, error) {
 }
 
 func (f faulty) Destroy(ctx context.Context, box string) error {
-	if box == "hang" {
+	if mark, ok := strings.CutPrefix(box, "hang once:"); ok {
+		if _, err := os.Stat(mark); err == nil {
+			return nil
+		}
+		if err := os.WriteFile(mark, nil, 0o600); err != nil {
+			return err
+		}
 		<-ctx.Done()
 		return ctx.Err()
 	}
 	return f.Backend.Destroy(ctx, box)
+}
+
+func (f faulty) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
+	if spec.Image == "hang" {
+		<-ctx.Done()
+		return core.Box{}, ctx.Err()
+	}
+	return f.Backend.Create(ctx, spec)
 }
 
 // config runs the test binary as a plugin with a role.
@@ -121,7 +135,7 @@ func start(t *testing.T, cfg pluginhost.Config) *pluginhost.Plugin {
 func TestConformance(t *testing.T) {
 	executiontest.Run(t, func(t *testing.T) executiontest.Env {
 		return executiontest.RemoteFakeEnv(start(t, config(t, "")))
-	})
+	}, executiontest.RemoteSkips()...)
 }
 
 func TestEnvironmentIsTheAllowList(t *testing.T) {
@@ -147,12 +161,22 @@ func TestEnvironmentIsTheAllowList(t *testing.T) {
 }
 
 func TestDefaultEnvironmentHasNoSecrets(t *testing.T) {
-	for _, name := range []string{"docker", "podman", "gvisor", "kubernetes", "third-party"} {
-		for _, variable := range pluginhost.DefaultEnv(name) {
-			if strings.Contains(variable, "TOKEN") || strings.Contains(variable, "KEY") || strings.Contains(variable, "SECRET") {
-				t.Errorf("%s gets %s", name, variable)
-			}
+	t.Setenv("KUBECONFIG", "/k")
+	t.Setenv("OPENAI_API_KEY", "hunter2")
+	cfg := config(t, "")
+	cfg.EnvAllow = nil
+	info, err := start(t, cfg).Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range append(pluginhost.DefaultEnv(), info.Warnings...) {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.Contains(name, "TOKEN") || strings.Contains(name, "_KEY") || strings.Contains(name, "SECRET") || strings.Contains(name, "PASS") {
+			t.Errorf("it gets %s", name)
 		}
+	}
+	if !slices.Contains(info.Warnings, "KUBECONFIG=/k") {
+		t.Error("a backend of any name is not told where an engine is")
 	}
 }
 
@@ -166,7 +190,7 @@ func TestStartFailures(t *testing.T) {
 		kind   core.Kind
 		text   string
 	}{
-		"missing":        {"", func(c *pluginhost.Config) { c.Path = ""; c.Dirs = []string{"/nowhere"} }, core.ErrUnavailable, "/nowhere/boxwright-backend-fake (not there)"},
+		"missing":        {"", func(c *pluginhost.Config) { c.Path = "" }, core.ErrUnavailable, "/boxwright-backend-fake (not there)"},
 		"not executable": {"", func(c *pluginhost.Config) { c.Path = notExecutable }, core.ErrUnavailable, "not executable"},
 		"bad name":       {"", func(c *pluginhost.Config) { c.Name = "../x" }, core.ErrInvalid, "not a name"},
 		"checksum":       {"", func(c *pluginhost.Config) { c.SHA256 = strings.Repeat("0", 64) }, core.ErrInvalid, "is not the file whose checksum"},
@@ -253,11 +277,14 @@ func TestKilledPluginIsStartedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		hanging := make(chan error, 1)
-		go func() { hanging <- p.Destroy(t.Context(), "hang") }()
+		go func() {
+			_, err := p.Create(t.Context(), core.BoxSpec{Image: "hang"})
+			hanging <- err
+		}()
 		time.Sleep(50 * time.Millisecond) // it should be on its way; if not, the test is only weaker
 		syscall.Kill(p.PID(), syscall.SIGKILL)
 		err = <-hanging
-		if core.KindOf(err) != core.ErrUnavailable || core.HintOf(err) == "" || !strings.Contains(err.Error(), "stopped while removing a box") {
+		if core.KindOf(err) != core.ErrUnavailable || core.HintOf(err) == "" || !strings.Contains(err.Error(), "stopped while making a box") {
 			t.Errorf("round %d: the call under way: %v", round, err)
 		}
 		if _, err := io.ReadAll(stream); core.KindOf(err) != core.ErrUnavailable {
@@ -266,6 +293,19 @@ func TestKilledPluginIsStartedAgain(t *testing.T) {
 		stream.Close()
 	}
 	becomes(t, func() error { _, err := p.Info(t.Context()); return err })
+}
+
+// TestRepeatableCallSurvivesADeath: the plugin dies while it removes a box; the next one does it.
+func TestRepeatableCallSurvivesADeath(t *testing.T) {
+	p := start(t, config(t, ""))
+	mark := filepath.Join(t.TempDir(), "mark")
+	removed := make(chan error, 1)
+	go func() { removed <- p.Destroy(t.Context(), "hang once:"+mark) }()
+	becomes(t, func() error { _, err := os.Stat(mark); return err })
+	syscall.Kill(p.PID(), syscall.SIGKILL)
+	if err := <-removed; err != nil {
+		t.Error(err)
+	}
 }
 
 func spec() core.BoxSpec {

@@ -61,7 +61,7 @@ func TestConformanceOverGRPC(t *testing.T) {
 func TestConformanceOfAnExecutable(t *testing.T) {
 	executiontest.Run(t, func(t *testing.T) executiontest.Env {
 		return executiontest.RemoteFakeEnv(sdktest.Spawn(t, os.Args[0], sdktest.Options{}))
-	})
+	}, executiontest.RemoteSkips()...)
 }
 
 func TestConfigureComesFirstAndOnce(t *testing.T) {

@@ -3,6 +3,7 @@ package sdk_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk"
@@ -14,6 +15,13 @@ type someSettings struct {
 	Inner struct {
 		Deep string `json:"deep"`
 	} `json:"inner"`
+	List []struct {
+		Name string `json:"name"`
+	} `json:"list"`
+	Map map[string]*struct {
+		N int `json:"n"`
+	} `json:"map"`
+	When time.Time `json:"when"`
 }
 
 func TestDecodeSettings(t *testing.T) {
@@ -22,6 +30,15 @@ func TestDecodeSettings(t *testing.T) {
 		{`null`, ""},
 		{`{}`, ""},
 		{`{"host":"x","count":2,"inner":{"deep":"y"}}`, ""},
+		{`{"map":{"Any":{"n":1},"any":{"n":2}},"list":[{"name":"a"},{"name":"b"}],"when":"2030-01-02T03:04:05Z"}`, ""},
+		{`{"Host":"x"}`, `settings has no key "Host"`},
+		{`{"host":"x","Host":"y"}`, `settings has no key "Host"`},
+		{`{"host":"x","host":"y"}`, `settings has the key "host" twice`},
+		{`{"inner":{"Deep":"x"}}`, `settings.inner has no key "Deep"`},
+		{`{"list":[{"name":"a"},{"NAME":"b"}]}`, `settings.list has no key "NAME"`},
+		{`{"map":{"a":{"n":1},"a":{"n":2}}}`, `settings.map has the key "a" twice`},
+		{`{"map":{"a":{"N":1}}}`, `settings.map.a has no key "N"`},
+		{`{"host":"x"`, "settings cannot be read"},
 		{`{"hots":"x"}`, `no key "hots"`},
 		{`{"inner":{"depe":"x"}}`, "depe"},
 		{`{"count":"2"}`, "settings.count must be a int, not a string"},
@@ -41,7 +58,7 @@ func TestDecodeSettings(t *testing.T) {
 			t.Errorf("%s: got %v", c.raw, err)
 		}
 	}
-	if err := sdk.DecodeSettings([]byte(`{"x":1}`), &someSettings{}); !strings.Contains(core.HintOf(err), "count, host, inner") {
+	if err := sdk.DecodeSettings([]byte(`{"x":1}`), &someSettings{}); !strings.Contains(core.HintOf(err), "count, host, inner, list, map, when") {
 		t.Errorf("the hint does not list the keys: %v", err)
 	}
 }

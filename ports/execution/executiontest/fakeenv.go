@@ -35,6 +35,15 @@ func FakeEnv(f *Fake, through func(execution.Backend) execution.Backend) Env {
 	return env
 }
 
+// RemoteSkips are the checks that RemoteFakeEnv has no hook for.
+func RemoteSkips() []string {
+	return []string{
+		"image/not-fetched", "image/always", "image/progress",
+		"create/unenforced-refuse", "create/unenforced-warn", "create/all-or-nothing",
+		"destroy/foreign", "volume/foreign", "common/unavailable",
+	}
+}
+
 // RemoteFakeEnv is an environment around a fake of which only the backend can be reached.
 func RemoteFakeEnv(b execution.Backend) Env {
 	return Env{Backend: b, Image: FakeImage, Instance: NewInstance(), Hooks: Hooks{

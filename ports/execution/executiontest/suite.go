@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +98,9 @@ func (e skipError) Error() string { return "the harness has no hook " + e.hook }
 // Skipped reports whether a check could not be made for want of a hook.
 func Skipped(err error) bool { return errors.As(err, &skipError{}) }
 
+// require is the variable that forbids to skip what a machine is set up for.
+const require = "BOXWRIGHT_REQUIRE"
+
 // Timeout bounds one check. It is an emergency brake, not a measurement.
 const Timeout = 2 * time.Minute
 
@@ -109,8 +114,9 @@ func Checks() []Check {
 }
 
 // Run makes every check a subtest, each in an environment of its own. What a check leaves is
-// removed.
-func Run(t *testing.T, newEnv func(t *testing.T) Env) {
+// removed. maySkip names the checks for which the harness has no hook: where BOXWRIGHT_REQUIRE is
+// set, the skip of another one is a failure.
+func Run(t *testing.T, newEnv func(t *testing.T) Env, maySkip ...string) {
 	for _, c := range Checks() {
 		t.Run(c.Name, func(t *testing.T) {
 			env := newEnv(t)
@@ -122,6 +128,8 @@ func Run(t *testing.T, newEnv func(t *testing.T) Env) {
 			ctx, cancel := context.WithTimeout(t.Context(), Timeout)
 			defer cancel()
 			switch err := c.Run(ctx, env); {
+			case Skipped(err) && !slices.Contains(maySkip, c.Name) && os.Getenv(require) != "":
+				t.Errorf("%v, and %s is not among the checks that it may skip", err, c.Name)
 			case Skipped(err):
 				t.Skip(err)
 			case err != nil:
