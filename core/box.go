@@ -199,4 +199,5 @@ const (
 	PhaseDependencies Phase = "dependencies"
 	PhaseBox          Phase = "box"
 	PhaseRun          Phase = "run"
+	PhaseCollect      Phase = "collect"
 )

@@ -230,7 +230,7 @@ func Default() Config {
 		Limits: Limits{Memory: Size(limits.MemoryBytes), CPUs: limits.CPUs, PIDs: limits.PIDs, Unenforced: "refuse"},
 		Runs: Runs{
 			Timeout: seconds(30), MaxTimeout: seconds(600),
-			MaxCode: 16 << 20, MaxStdin: 16 << 20, MaxFiles: 64, MaxUpload: 64 << 20,
+			MaxCode: 16 << 20, MaxStdin: 16 << 20, MaxFiles: 64, MaxUpload: 16 << 20,
 			OutputHead: 16 << 10, OutputTail: 16 << 10, OutputKeep: 32 << 20,
 			MaxConcurrent: 32,
 		},

@@ -76,7 +76,7 @@ func runOutputSchema() map[string]any {
 			},
 			"duration_ms": map[string]any{
 				"type":                 "object",
-				"description":          "milliseconds by phase: queue, image, dependencies, box, run; and total",
+				"description":          "milliseconds by phase: queue, image, dependencies, box, run, collect; and total",
 				"additionalProperties": number,
 			},
 			"files": map[string]any{

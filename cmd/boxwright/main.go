@@ -26,6 +26,9 @@ const (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	// Without this the runtime ends the process when somebody closes its stdout or stderr, and boxes
+	// would be left: the transport notices, and a log that nobody reads is no reason to end.
+	signal.Ignore(syscall.SIGPIPE)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	code := 0
 	if err := command().ExecuteContext(ctx); err != nil {

@@ -16,9 +16,12 @@ import (
 type boxes struct {
 	ports Ports
 
-	mu   sync.Mutex
-	live map[string]bool // by id: made here, not yet gone
-	work sync.WaitGroup  // runs, installs, creations and removals under way
+	mu     sync.Mutex
+	live   map[string]bool // by id: made here, not yet gone
+	making int             // creations under way
+	// lost is told when a creation failed in a way that may have left a box.
+	lost chan struct{}
+	work sync.WaitGroup // runs, installs, creations and removals under way
 }
 
 // lifeMargin is what a box may live beyond the work it was made for, before anybody may remove it.
@@ -31,7 +34,9 @@ const (
 	removeTimeout = 20 * time.Second
 )
 
-func newBoxes(ports Ports) *boxes { return &boxes{ports: ports, live: map[string]bool{}} }
+func newBoxes(ports Ports) *boxes {
+	return &boxes{ports: ports, live: map[string]bool{}, lost: make(chan struct{}, 1)}
+}
 
 // box is a started box with its guest.
 type box struct {
@@ -81,11 +86,15 @@ func (b *boxes) create(ctx context.Context, spec core.BoxSpec) (core.Box, error)
 	}
 	results := make(chan result)
 	b.work.Go(func() {
+		b.begin()
+		defer b.end()
 		making, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectLimit)
 		defer cancel()
 		box, err := b.ports.Backend.Create(making, spec)
 		if err == nil {
 			b.remember(box.ID)
+		} else if errors.Is(err, core.ErrUnavailable) {
+			b.suspect()
 		}
 		select {
 		case results <- result{box, err}:
@@ -153,10 +162,32 @@ func (b *boxes) forget(id string) {
 	delete(b.live, id)
 }
 
-func (b *boxes) isLive(id string) bool {
+func (b *boxes) begin() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.live[id]
+	b.making++
+}
+
+func (b *boxes) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.making--
+}
+
+// suspect has the sweep look soon: a plugin that died while it made a box may have left it.
+func (b *boxes) suspect() {
+	select {
+	case b.lost <- struct{}{}:
+	default:
+	}
+}
+
+// isStray reports whether a box with this server's label is one that nobody here knows. That is
+// certain when none was being made since before it was listed.
+func (b *boxes) isStray(id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.live[id] && b.making == 0
 }
 
 // drain waits for all work under way, which the service has told to end.

@@ -35,6 +35,7 @@ type world struct {
 	run      func(ctx context.Context, spec core.RunSpec) (core.Exit, error)
 	contents map[string]string // of the boxes' workspace
 	install  func(ctx context.Context) error
+	lose     error                           // what a creation returns although it made something
 	creating func()                          // called before a box is made
 	reading  func(ctx context.Context) error // called before a file is read
 	installs atomic.Int64
@@ -111,6 +112,9 @@ func (w *world) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error)
 	}
 	if w.creating != nil {
 		w.creating()
+	}
+	if w.lose != nil {
+		return core.Box{}, w.lose
 	}
 	id := w.newID()
 	w.mu.Lock()

@@ -73,7 +73,10 @@ func (r *run) do(ctx context.Context) (core.Record, error) {
 	if err != nil {
 		return core.Record{}, r.explainLoss(ctx, box, err)
 	}
-	r.clock.enter("") // what follows counts in the total only
+	r.clock.enter(core.PhaseCollect)
+	if len(exit.Files) > 0 {
+		r.progress(core.Progress{Phase: core.PhaseCollect, Message: fmt.Sprintf("collecting %d files", len(exit.Files))})
+	}
 	r.settle(exit)
 	r.collect(ctx, box.guest, exit)
 	r.record.Durations, r.record.Total = r.clock.stop()

@@ -303,8 +303,7 @@ func TestSweep(t *testing.T) {
 	}
 	add("dead", "inst", "dead", 0, time.Hour)
 	add("expired", "inst", "other", 0, -time.Second)
-	add("forgotten", "inst", "me", time.Hour, time.Hour)
-	add("being made", "inst", "me", 0, time.Hour)
+	add("forgotten", "inst", "me", 0, time.Hour)
 	add("others", "inst", "other", time.Hour, time.Hour)
 	add("foreign", "elsewhere", "dead", time.Hour, time.Hour)
 	volume := func(name, server string, purpose core.Purpose) {
@@ -327,8 +326,8 @@ func TestSweep(t *testing.T) {
 			t.Errorf("box %q is left", gone)
 		}
 	}
-	if len(w.boxes) != 3 {
-		t.Errorf("%d boxes are left, want the 3 that somebody needs", len(w.boxes))
+	if len(w.boxes) != 2 {
+		t.Errorf("%d boxes are left, want the 2 that somebody needs", len(w.boxes))
 	}
 	if _, left := w.volumes["half"]; left || len(w.volumes) != 3 {
 		t.Errorf("volumes left: %v", w.volumes)
@@ -368,5 +367,44 @@ func TestNobodyWaitsForTheFilesOfACancelledRun(t *testing.T) {
 	record, err := w.service(t, settings()).RunOnce(ctx, request("x"), nil)
 	if err != nil || !strings.Contains(strings.Join(record.Warnings, " "), `"endless" could not be kept`) {
 		t.Errorf("got %v, warnings %q", err, record.Warnings)
+	}
+}
+
+func TestSweepLeavesABoxThatIsBeingMade(t *testing.T) {
+	w := newWorld()
+	service := w.service(t, settings())
+	w.creating = func() {
+		w.mu.Lock()
+		w.boxes["half made"] = core.Box{ID: "half made", Labels: core.Labels{Instance: "inst", Server: "me", Expires: w.now.Add(time.Hour)}}
+		w.mu.Unlock()
+		if err := service.SweepOnce(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, left := w.boxes["half made"]; !left {
+			t.Error("a box was removed while it was being made")
+		}
+	}
+	if _, err := service.RunOnce(t.Context(), request("x"), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBoxOfALostCreationIsRemovedAtTheEnd(t *testing.T) {
+	w := newWorld()
+	service := w.service(t, settings())
+	w.creating = func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.boxes["nobody knows"] = core.Box{ID: "nobody knows", Labels: core.Labels{Instance: "inst", Server: "me", Expires: w.now.Add(time.Hour)}}
+	}
+	w.lose = core.Errorf(core.ErrUnavailable, "the plugin died")
+	if _, err := service.RunOnce(t.Context(), request("x"), nil); !errors.Is(err, core.ErrUnavailable) {
+		t.Fatalf("got %v, want unavailable", err)
+	}
+	if err := service.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if boxes, _, _ := w.counts(); boxes != 0 {
+		t.Errorf("%d boxes are left", boxes)
 	}
 }

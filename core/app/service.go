@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -83,7 +84,13 @@ func New(ports Ports, settings Settings) *Service {
 // then its error says what was left behind.
 func (s *Service) Close(ctx context.Context) error {
 	s.close()
-	return s.boxes.drain(ctx)
+	err := s.boxes.drain(ctx)
+	select {
+	case <-s.boxes.lost: // a creation went wrong, and the sweep has not looked since
+		return errors.Join(err, s.SweepOnce(ctx))
+	default:
+		return err
+	}
 }
 
 // enter waits for one of the places that run at once.

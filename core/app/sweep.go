@@ -25,6 +25,8 @@ func (s *Service) Sweep(ctx context.Context) {
 		}
 		select {
 		case <-time.After(pause):
+		case <-s.boxes.lost:
+			s.ports.Log.Debug("looking for a box that may have been left")
 		case <-ctx.Done():
 			return
 		}
@@ -70,15 +72,15 @@ func (s *Service) sweepAway(ctx context.Context, kind, name string, labels core.
 	s.ports.Log.Info("removed a leftover", kind, name, "purpose", labels.Purpose, "server", labels.Server)
 }
 
-// isLeftover: nobody needs the box. One of this server's own that it does not know, once its
-// making must be over, is one whose removal failed.
+// isLeftover: nobody needs the box. One of this server's own that it does not know is one whose
+// making or removal failed.
 func (s *Service) isLeftover(box core.Box) bool {
 	l, now := box.Labels, s.ports.Now()
 	switch {
 	case l.Expired(now):
 		return true
 	case l.Server == s.ports.Server:
-		return !s.boxes.isLive(box.ID) && now.Sub(box.Created) > lifeMargin
+		return s.boxes.isStray(box.ID)
 	default:
 		return !s.ports.Alive(l.Server)
 	}
