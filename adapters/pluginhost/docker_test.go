@@ -51,7 +51,7 @@ func TestDockerConformanceThroughTheExecutable(t *testing.T) {
 	cfg := dockerConfig(t)
 	executiontest.Run(t, func(t *testing.T) executiontest.Env {
 		return dockerEnv(start(t, cfg))
-	}, append(executiontest.RemoteSkips(), "image/missing", "list/stopped", "dial/stopped", "destroy/stopped", "dial/box-gone")...)
+	}, append(executiontest.RemoteSkips(), "image/missing", "list/stopped", "dial/stopped", "destroy/stopped")...)
 }
 
 func dockerEnv(p *pluginhost.Plugin) executiontest.Env {

@@ -40,7 +40,7 @@ func (b *Backend) originOf(ctx context.Context, e *engine, spec core.BoxSpec) (o
 	}
 	o := origin{name: spec.Image, id: have.ID, arch: have.Architecture}
 	if have.Config != nil {
-		o.volumes, err = imageVolumes(spec.Image, have.Config.Volumes)
+		o.volumes, err = imageVolumes(spec, have.Config.Volumes)
 	}
 	if err == nil {
 		o.agent, err = b.agents.of(spec.Image, have.Architecture)
@@ -72,16 +72,17 @@ func (e *engine) inspect(ctx context.Context, ref string) (image.InspectResponse
 }
 
 // imageVolumes lists the folders of an image's VOLUMEs, cleaned and sorted. It refuses those
-// that would lie over the agent.
-func imageVolumes(name string, declared map[string]struct{}) ([]string, error) {
+// that would lie over the agent, or in a volume where no folder can be made for them.
+func imageVolumes(spec core.BoxSpec, declared map[string]struct{}) ([]string, error) {
 	if len(declared) > maxVolumes {
-		return nil, core.Errorf(core.ErrUnsupported, "image %s declares %d VOLUMEs; boxes take at most %d", name, len(declared), maxVolumes)
+		return nil, core.Errorf(core.ErrUnsupported, "image %s declares %d VOLUMEs; boxes take at most %d", spec.Image, len(declared), maxVolumes)
 	}
 	var folders []string
 	for _, raw := range slices.Sorted(maps.Keys(declared)) {
 		folder := path.Clean(raw)
-		if !path.IsAbs(folder) || folder == "/" || isWithin(folder, core.GuestBin) {
-			return nil, core.Errorf(core.ErrUnsupported, "image %s declares a VOLUME at %q, where a box cannot have one", name, raw)
+		inReadOnly := func(m core.Mount) bool { return !m.Writable && m.Path != folder && isWithin(folder, m.Path) }
+		if !path.IsAbs(folder) || folder == "/" || isWithin(folder, core.GuestBin) || slices.ContainsFunc(spec.Mounts, inReadOnly) {
+			return nil, core.Errorf(core.ErrUnsupported, "image %s declares a VOLUME at %q, where a box cannot have one", spec.Image, raw)
 		}
 		folders = append(folders, folder)
 	}
