@@ -52,6 +52,8 @@ expect('own affinity', 'ok', N['affinity'], me, 8, mask)
 expect('own nice', 'ok', N['setpriority'], 0, 0, 5)
 expect('own ioprio', 'ok', N['ioprio'], 1, 0, 3 << 13)
 expect('own policy', 'ok', N['scheduler'], 0, 3, zero)
+for pid in others + threads:
+    if pid != 1: expect(f'sched_setaffinity of {pid}', 'ok', N['affinity'], pid, 8, mask) # cannot be told from a thread of one's own
 resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
 if resource.getrlimit(resource.RLIMIT_NOFILE) != (100, 100): print('own limits cannot be set')
 `
@@ -63,13 +65,18 @@ func TestLimitsOfTheAgent(t *testing.T) {
 	const state = `
 import os, resource
 print([resource.prlimit(p, n) for p in (0, 1, os.getppid()) for n in range(16)])
-print([os.getpriority(os.PRIO_PROCESS, p) for p in (0, 1)], [os.sched_getscheduler(p) for p in (0, 1)], os.sched_getaffinity(1))`
+print([os.getpriority(os.PRIO_PROCESS, p) for p in (0, 1)], [os.sched_getscheduler(p) for p in (0, 1)], os.sched_getaffinity(0), os.sched_getaffinity(1))`
+	const count = "import os; print(len(os.sched_getaffinity(0)))"
+	processors := string(run(t, g, command("python3", "-c", count)).Stdout.Head)
 	before := run(t, g, python(state))
 	if core.StatusOf(before) != core.StatusOK || !strings.Contains(string(before.Stdout.Head), "[0, 0] [0, 0]") {
 		t.Fatal(describe(before))
 	}
 	want{}.check(t, run(t, g, python(attack)))
 	want{stdout: string(before.Stdout.Head)}.check(t, run(t, g, python(state)))
+	for range 5 { // on one thread or another
+		want{stdout: processors}.check(t, run(t, g, command("python3", "-c", count)))
+	}
 	made := "for i in range(50): open(f'f{i}', 'w').write('x')\nprint('x' * 10**6)"
 	if exit := run(t, g, python(made)); len(exit.Files) != 50 || exit.Stdout.Total != 1_000_001 || len(exit.Warnings) > 0 {
 		t.Error(describe(exit))
@@ -84,4 +91,15 @@ func TestLimitsOfTheAgentFromACommand(t *testing.T) {
 		t.Error(describe(exit))
 	}
 	want{stdout: "1\n"}.check(t, run(t, g, python("print(1)")))
+}
+
+// TestEverythingIsTakenBeforeTheAgent: what a command starts at once is as exposed as the command.
+func TestEverythingIsTakenBeforeTheAgent(t *testing.T) {
+	g := start(t, busyboxImage)
+	for range 20 {
+		exit := run(t, g, command("sh", "-c", "cat /proc/self/oom_score_adj"))
+		want{stdout: "1000\n"}.check(t, exit)
+	}
+	exit := run(t, g, command("sh", "-c", "sleep 0.5; cat /proc/1/oom_score_adj")) // not when the program has just begun
+	want{stdout: "0\n"}.check(t, exit)
 }

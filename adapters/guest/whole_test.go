@@ -29,7 +29,7 @@ func fillMessage(t *testing.T, m protoreflect.Message) {
 
 func fullValue(t *testing.T, field protoreflect.FieldDescriptor, empty func() protoreflect.Value) protoreflect.Value {
 	t.Helper()
-	switch field.Kind() {
+	switch field.Kind() { //nolint:exhaustive // the kinds that there are
 	case protoreflect.StringKind:
 		return protoreflect.ValueOfString("SIGTERM")
 	case protoreflect.BytesKind:

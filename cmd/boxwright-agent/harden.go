@@ -14,9 +14,9 @@ import (
 // harden keeps the code from looking into the agent, ending it, changing its limits, or leaving its memory
 // behind.
 func harden() {
+	_ = fence.Raise() // where a kernel has no filters, boxes are as good as they were
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
-	_ = fence.Raise() // where a kernel has no filters, boxes are as good as they were
 	syscall.Umask(0o022)
 	withstandSignals()
 }

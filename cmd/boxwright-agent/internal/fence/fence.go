@@ -17,9 +17,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Raise installs the filter in every thread of the caller's, for good. An error says that this kernel has
+// Raise installs the filter in every thread of the caller's, for good. It is to be called while the caller
+// is still dumpable. An error says that this kernel has
 // none to offer.
 func Raise() error {
+	_, _ = score.open(), unix.SchedGetaffinity(0, &processors) // without them ForkExec changes nothing
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/fence"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/reaper"
 	"github.com/boxwright/boxwright/core"
 )
@@ -147,7 +148,7 @@ func (r Renderer) start(file *os.File, limit int64) (*os.File, int, <-chan sysca
 	defer null.Close() //nolint:errcheck // the child has a copy
 	mark := r.Reaper.Mark()
 	argv := []string{r.Program, "preview", strconv.FormatInt(limit, 10)}
-	pid, err := syscall.ForkExec(r.Program, argv, &syscall.ProcAttr{ //nolint:gosec // the agent itself
+	pid, err := fence.ForkExecExposed(r.Program, argv, &syscall.ProcAttr{
 		Dir:   "/",
 		Files: []uintptr{file.Fd(), uintptr(ends[1]), null.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},

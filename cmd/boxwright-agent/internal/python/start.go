@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/fence"
 	"github.com/boxwright/boxwright/core"
 )
 
@@ -86,7 +87,7 @@ func (w *Warm) spawn() (*waiting, error) {
 	}
 	mark := w.reaper.Mark()
 	argv := append([]string{w.config.Path, "-s", "/proc/self/fd/3"}, w.config.Preload...)
-	pid, err := syscall.ForkExec(w.config.Path, argv, &syscall.ProcAttr{ //nolint:gosec // the image's interpreter
+	pid, err := fence.ForkExec(w.config.Path, argv, &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   append([]string{"PYTHONUTF8=1"}, w.config.Env...),
 		Files: []uintptr{files[0].Fd(), files[0].Fd(), log.Fd(), files[1].Fd(), files[2].Fd(), theirs.Fd()},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/fence"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/python"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/reaper"
 	"github.com/boxwright/boxwright/core"
@@ -20,7 +21,7 @@ func command(r *reaper.Reaper, argv []string, dir string, env map[string]string,
 		return python.Process{}, err
 	}
 	mark := r.Mark()
-	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{ //nolint:gosec // what the caller asked for, inside the box
+	pid, err := fence.ForkExecExposed(path, argv, &syscall.ProcAttr{
 		Dir:   dir,
 		Env:   Pairs(env),
 		Files: []uintptr{uintptr(fds[0]), uintptr(fds[1]), uintptr(fds[2])},

@@ -1,0 +1,74 @@
+package fence
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ForkExec is syscall.ForkExec for a program that has all the processors of the box. What the filter cannot
+// refuse is that code gives one of the agent's threads fewer, which a program that is started on that
+// thread would have too.
+func ForkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
+	pid, err := syscall.ForkExec(path, argv, attr) //nolint:gosec // what the caller asked for, inside the box
+	if err == nil {
+		_ = unix.SchedSetaffinity(pid, &processors)
+	}
+	return pid, err
+}
+
+// ForkExecExposed is ForkExec for a program that the kernel shall take first when memory runs out, with all
+// that it starts. It has to be so from the beginning: a child that it starts before it has been marked is
+// not taken until all others are, and the agent may be the next.
+func ForkExecExposed(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
+	score.raise()
+	defer score.restore()
+	return ForkExec(path, argv, attr)
+}
+
+// processors are those that the box began with; none until the fence is up.
+var processors unix.CPUSet
+
+// score is the agent's own place among what the kernel takes when memory runs out.
+var score oomScore
+
+// oomScore can be raised for a moment, so that what is started meanwhile has it. Even then the kernel takes
+// what is bigger than the agent first.
+type oomScore struct {
+	mu   sync.Mutex
+	file *os.File // nil where it cannot be written
+	own  []byte
+}
+
+// open has to come before the process is undumpable, since the file is root's then.
+func (s *oomScore) open() error {
+	file, err := os.OpenFile("/proc/self/oom_score_adj", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(file)
+	if err != nil {
+		_ = file.Close()
+		return err
+	}
+	s.file, s.own = file, bytes.TrimSpace(text)
+	return nil
+}
+
+func (s *oomScore) raise() {
+	s.mu.Lock()
+	if s.file != nil {
+		_, _ = s.file.WriteAt([]byte("1000"), 0)
+	}
+}
+
+func (s *oomScore) restore() {
+	if s.file != nil {
+		_, _ = s.file.WriteAt(s.own, 0)
+	}
+	s.mu.Unlock()
+}
