@@ -19,9 +19,10 @@ type boxes struct {
 	mu     sync.Mutex
 	live   map[string]bool // by id: made here, not yet gone
 	making int             // creations under way
-	// lost is told when a creation failed in a way that may have left a box.
-	lost chan struct{}
-	work sync.WaitGroup // runs, installs, creations and removals under way
+	// suspected: a creation failed in a way that may have left a box, and no sweep has looked since.
+	suspected bool
+	wake      chan struct{}  // told at the same time, so that the sweep looks soon
+	work      sync.WaitGroup // runs, installs, creations and removals under way
 }
 
 // lifeMargin is what a box may live beyond the work it was made for, before anybody may remove it.
@@ -35,7 +36,7 @@ const (
 )
 
 func newBoxes(ports Ports) *boxes {
-	return &boxes{ports: ports, live: map[string]bool{}, lost: make(chan struct{}, 1)}
+	return &boxes{ports: ports, live: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // box is a started box with its guest.
@@ -176,10 +177,26 @@ func (b *boxes) end() {
 
 // suspect has the sweep look soon: a plugin that died while it made a box may have left it.
 func (b *boxes) suspect() {
+	b.mu.Lock()
+	b.suspected = true
+	b.mu.Unlock()
 	select {
-	case b.lost <- struct{}{}:
+	case b.wake <- struct{}{}:
 	default:
 	}
+}
+
+// cleared says that a sweep has removed all strays. It counts only if none was spared.
+func (b *boxes) cleared() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.suspected = b.suspected && b.making > 0
+}
+
+func (b *boxes) isSuspected() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.suspected
 }
 
 // isStray reports whether a box with this server's label is one that nobody here knows. That is

@@ -92,6 +92,7 @@ func (i *install) fill(ctx context.Context, volume core.Volume, progress func(co
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "starting the installer"})
 	box, err := i.boxes.open(ctx, core.BoxSpec{
 		Image:      i.image.Ref,
+		Digest:     i.image.Digest,
 		Limits:     i.settings.InstallSize,
 		Network:    core.NetworkFull,
 		Mounts:     mounts,

@@ -92,7 +92,7 @@ func (r *run) openBox(ctx context.Context, image core.Image) (*box, error) {
 			return nil, err
 		}
 		r.clock.enter(core.PhaseBox)
-		box, err := r.makeBox(ctx, environment)
+		box, err := r.makeBox(ctx, image, environment)
 		if err == nil || environment.Key == "" || attempt > 0 || !errors.Is(err, core.ErrNotFound) {
 			return box, err
 		}
@@ -115,9 +115,10 @@ func (r *run) ensureEnvironment(ctx context.Context, image core.Image) (core.Env
 	return environment, err
 }
 
-func (r *run) makeBox(ctx context.Context, environment core.Environment) (*box, error) {
+func (r *run) makeBox(ctx context.Context, image core.Image, environment core.Environment) (*box, error) {
 	spec := core.BoxSpec{
 		Image:      r.image,
+		Digest:     image.Digest,
 		Limits:     r.settings.Limits,
 		Labels:     core.Labels{Tenant: r.tenant, Purpose: core.PurposeRun},
 		Unenforced: r.settings.Unenforced,

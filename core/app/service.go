@@ -85,12 +85,10 @@ func New(ports Ports, settings Settings) *Service {
 func (s *Service) Close(ctx context.Context) error {
 	s.close()
 	err := s.boxes.drain(ctx)
-	select {
-	case <-s.boxes.lost: // a creation went wrong, and the sweep has not looked since
-		return errors.Join(err, s.SweepOnce(ctx))
-	default:
-		return err
+	if s.boxes.isSuspected() {
+		err = errors.Join(err, s.SweepOnce(ctx))
 	}
+	return err
 }
 
 // enter waits for one of the places that run at once.

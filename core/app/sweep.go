@@ -25,7 +25,7 @@ func (s *Service) Sweep(ctx context.Context) {
 		}
 		select {
 		case <-time.After(pause):
-		case <-s.boxes.lost:
+		case <-s.boxes.wake:
 			s.ports.Log.Debug("looking for a box that may have been left")
 		case <-ctx.Done():
 			return
@@ -44,10 +44,14 @@ func (s *Service) SweepOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	swept := true
 	for _, box := range inventory.Boxes {
 		if s.isLeftover(box) {
-			s.sweepAway(ctx, "box", box.ID, box.Labels, s.boxes.destroy)
+			swept = s.sweepAway(ctx, "box", box.ID, box.Labels, s.boxes.destroy) && swept
 		}
+	}
+	if swept {
+		s.boxes.cleared()
 	}
 	known, err := s.knownVolumes(ctx)
 	if err != nil {
@@ -62,14 +66,15 @@ func (s *Service) SweepOnce(ctx context.Context) error {
 }
 
 // sweepAway removes one thing. What is still in use or cannot be reached is left to the next sweep.
-func (s *Service) sweepAway(ctx context.Context, kind, name string, labels core.Labels, remove func(context.Context, string) error) {
+func (s *Service) sweepAway(ctx context.Context, kind, name string, labels core.Labels, remove func(context.Context, string) error) bool {
 	removing, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	if err := remove(removing, name); err != nil {
 		s.ports.Log.Debug("a leftover could not be removed", kind, name, "error", err)
-		return
+		return false
 	}
 	s.ports.Log.Info("removed a leftover", kind, name, "purpose", labels.Purpose, "server", labels.Server)
+	return true
 }
 
 // isLeftover: nobody needs the box. One of this server's own that it does not know is one whose
