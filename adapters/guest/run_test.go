@@ -79,6 +79,7 @@ func TestPython(t *testing.T) {
 		{name: "B01 bytes", code: `import sys; sys.stdout.buffer.write(b'\xff\xfe ok\n')`, want: want{stdout: "\xff\xfe ok\n"}},
 		{name: "B02 exit code", code: "import sys; sys.exit(3)", want: want{code: 3}},
 		{name: "exit message", code: "import sys; sys.exit('no')", want: want{code: 1, stderr: "no\n"}},
+		{name: "exit beyond a long", code: "import sys; sys.exit(2**63)", want: want{code: 255}},
 		{name: "exit none", code: "import sys; sys.exit()", want: want{}},
 		{name: "exit big", code: "import sys; sys.exit(257)", want: want{code: 1}},
 		{name: "exit function", code: "exit(4)", want: want{code: 4}},

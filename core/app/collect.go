@@ -39,8 +39,12 @@ func (r *run) collect(ctx context.Context, guest execution.Guest, exit core.Exit
 	c.sum()
 }
 
-// leastPreview is the size below which a picture shows nothing.
-const leastPreview = 16 << 10
+// leastPreview is the size below which a picture shows nothing, and mostPreviews how many of a run
+// are shown: models refuse an answer with too many.
+const (
+	leastPreview = 16 << 10
+	mostPreviews = 20
+)
 
 type collector struct {
 	*run
@@ -50,6 +54,7 @@ type collector struct {
 	// imageRoom is what images may still take in the answer: clients drop answers that are too long.
 	imageRoom int64
 	pictures  []picture
+	shown     int
 	warnings  int
 }
 
@@ -97,7 +102,7 @@ func (c *collector) file(ctx context.Context, file core.FileInfo) {
 // preview renders an image in the box: a hostile image is decoded there or nowhere.
 func (c *collector) preview(ctx context.Context, path string) *core.Preview {
 	limit := min(c.settings.InlineImage, c.imageRoom)
-	if limit < leastPreview {
+	if c.shown++; limit < leastPreview || c.shown > mostPreviews {
 		c.warn("image %q is not shown: the images before it took the room; read it by its link", path)
 		return nil
 	}

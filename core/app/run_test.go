@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -406,5 +407,29 @@ func TestBoxOfALostCreationIsRemovedAtTheEnd(t *testing.T) {
 	}
 	if boxes, _, _ := w.counts(); boxes != 0 {
 		t.Errorf("%d boxes are left", boxes)
+	}
+}
+
+func TestOnlySomePicturesAreShown(t *testing.T) {
+	w := newWorld()
+	w.run = func(context.Context, core.RunSpec) (core.Exit, error) {
+		var exit core.Exit
+		for i := range 30 {
+			exit.Files = append(exit.Files, core.FileInfo{Path: fmt.Sprintf("%d.png", i), Size: 1})
+		}
+		return exit, nil
+	}
+	record, err := w.service(t, settings()).RunOnce(t.Context(), request("x"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for _, f := range record.Files {
+		if f.Preview != nil {
+			shown++
+		}
+	}
+	if len(record.Files) != 30 || shown != 20 || len(record.Warnings) != 10 {
+		t.Errorf("%d files, %d shown, warnings %q", len(record.Files), shown, record.Warnings)
 	}
 }

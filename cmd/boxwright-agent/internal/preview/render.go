@@ -23,12 +23,14 @@ import (
 
 const (
 	maxPixels   = 200_000_000
-	firstSide   = 2048 // pixels of the longer side, at the first attempt
+	largestSide = 4096 // pixels of the longer side of a picture that is shown as it is
+	firstSide   = 2048 // the same, at the first attempt to make one smaller
 	smallest    = 32
 	jpegQuality = 85
 )
 
-// Render returns the picture in at most limit bytes: its own if they fit, or else a smaller picture.
+// Render returns the picture in at most limit bytes: its own if they fit and it is whole and not too
+// large to look at, or else a smaller picture.
 func Render(source io.ReadSeeker, limit int64) (core.Preview, error) {
 	config, format, err := image.DecodeConfig(source)
 	if err != nil {
@@ -45,18 +47,26 @@ func Render(source io.ReadSeeker, limit int64) (core.Preview, error) {
 	if _, err := source.Seek(0, io.SeekStart); err != nil {
 		return core.Preview{}, core.Errorf(core.ErrInternal, "the picture cannot be read: %w", err)
 	}
-	if size <= limit {
-		data, err := io.ReadAll(io.LimitReader(source, limit))
-		if err != nil {
-			return core.Preview{}, core.Errorf(core.ErrInternal, "the picture cannot be read: %w", err)
-		}
-		return core.Preview{MIMEType: "image/" + format, Data: data}, nil
-	}
-	picture, _, err := image.Decode(source)
+	picture, _, err := image.Decode(source) // whole: half a picture spoils the conversation it is shown in
 	if err != nil {
 		return core.Preview{}, core.Errorf(core.ErrUnsupported, "this is not a picture that can be read")
 	}
+	if size <= limit && max(config.Width, config.Height) <= largestSide {
+		return original(source, format, size)
+	}
 	return shrink(picture, limit)
+}
+
+func original(source io.ReadSeeker, format string, size int64) (core.Preview, error) {
+	_, err := source.Seek(0, io.SeekStart)
+	data := make([]byte, size)
+	if err == nil {
+		_, err = io.ReadFull(source, data)
+	}
+	if err != nil {
+		return core.Preview{}, core.Errorf(core.ErrInternal, "the picture cannot be read: %w", err)
+	}
+	return core.Preview{MIMEType: "image/" + format, Data: data}, nil
 }
 
 // shrink tries ever smaller pictures. PNG keeps plots sharp, JPEG is for photographs.

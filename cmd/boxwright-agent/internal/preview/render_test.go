@@ -77,13 +77,26 @@ func TestFlatPictureStaysPNG(t *testing.T) {
 	}
 }
 
+func TestHugePictureOfFewBytesIsMadeSmaller(t *testing.T) {
+	data := encoded(t, "png", image.NewGray(image.Rect(0, 0, 9000, 10)))
+	got, err := preview.Render(bytes.NewReader(data), 1<<20)
+	if err != nil || !got.Shrunk {
+		t.Fatalf("%v, shrunk %v", err, got.Shrunk)
+	}
+	if config, _, err := image.DecodeConfig(bytes.NewReader(got.Data)); err != nil || config.Width != 2048 {
+		t.Errorf("%v, %d pixels wide", err, config.Width)
+	}
+}
+
 func TestWhatIsNoPicture(t *testing.T) {
 	whole := encoded(t, "png", picture(300, 300))
 	for name, data := range map[string][]byte{
 		"nothing": {}, "text": []byte("hello"), "svg": []byte("<svg/>"), "cut": whole[:len(whole)/2],
 	} {
-		if _, err := preview.Render(bytes.NewReader(data), 100); !errors.Is(err, core.ErrUnsupported) {
-			t.Errorf("%s: %v", name, err)
+		for _, limit := range []int64{100, 1 << 20} { // also when its bytes would fit as they are
+			if _, err := preview.Render(bytes.NewReader(data), limit); !errors.Is(err, core.ErrUnsupported) {
+				t.Errorf("%s in %d: %v", name, limit, err)
+			}
 		}
 	}
 	if _, err := preview.Render(bytes.NewReader(whole), 10); !errors.Is(err, core.ErrUnsupported) {

@@ -370,7 +370,7 @@ class End:
         if outcome.code is None:
             return 0
         if isinstance(outcome.code, int):
-            return outcome.code
+            return outcome.code if -(2**63) <= outcome.code < 2**63 else -1
         try:
             print(outcome.code, file=sys.stderr, flush=True)
         except Exception:
