@@ -261,7 +261,7 @@ func TestURLsAreScrubbed(t *testing.T) {
 		"fragment-secret":                                    "***",
 		"tok/en value, tok%2Fen%20value":                     "***, ***",
 		"tok%2fen+value":                                     "***",
-		"https://index.example/simple/six/":                       "https://index.example/simple/six/",
+		"https://index.example/simple/six/":                  "https://index.example/simple/six/",
 		"https://cdn.example/x?Signature=abc":                "https://cdn.example/x?***",
 		"(from https://cdn.example/x.whl?a=b) (from x)":      "(from https://cdn.example/x.whl?***) (from x)",
 		"https://cdn.example/six-1.whl#sha256=00 repository": "https://cdn.example/six-1.whl#sha256=00 repository",
