@@ -59,6 +59,9 @@ func (b *boxes) open(ctx context.Context, spec core.BoxSpec, lifetime time.Durat
 	guest, err := b.ports.Guests.Connect(ctx, b.ports.Backend, made.ID)
 	if err != nil {
 		b.discard(made.ID)
+		if ctx.Err() != nil {
+			return nil, cancelled(ctx)
+		}
 		return nil, fmt.Errorf("the box's agent does not answer: %w", err)
 	}
 	return &box{
@@ -218,7 +221,7 @@ func (b *boxes) drain(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if n := len(b.live); n > 0 {
-		return core.Errorf(core.ErrUnavailable, "%d boxes could not be removed", n).
+		return core.Errorf(core.ErrUnavailable, "some boxes (%d) could not be removed", n).
 			WithHint("the next start removes them")
 	}
 	return nil

@@ -159,6 +159,10 @@ func (r *run) sink() func(core.Stream, []byte) {
 
 // explainLoss looks whether the box itself died of memory, which its agent could not tell any more.
 func (r *run) explainLoss(ctx context.Context, box *box, err error) error {
+	if errors.Is(err, core.ErrTimeout) && ctx.Err() == nil {
+		err = core.Errorf(core.ErrUnavailable, "the box stopped answering while the code ran, and was removed").
+			WithHint("try once more; a program that takes all of its box's memory or processes can cause this")
+	}
 	if !errors.Is(err, core.ErrUnavailable) {
 		return err
 	}

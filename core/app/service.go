@@ -114,6 +114,10 @@ func (s *Service) whileOpen(ctx context.Context) (context.Context, context.Cance
 	}
 }
 
+// cancelled is the error of a call whose ctx ended.
 func cancelled(ctx context.Context) error {
-	return core.Errorf(core.ErrCancelled, "the call was cancelled: %w", context.Cause(ctx))
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return core.Errorf(core.ErrTimeout, "it took too long")
+	}
+	return core.Errorf(core.ErrCancelled, "the call was cancelled")
 }
