@@ -101,7 +101,7 @@ func normal(t *testing.T, w *wire, line []byte) []byte {
 	for _, r := range []struct{ from, to string }{
 		{`\b[a-z0-9]{26}\b`, `$$RUN`},
 		{` in [0-9]+\.[0-9]+ s`, ` in … s`},
-		{`"(queue|image|dependencies|box|run|total)":[0-9.]+(e-[0-9]+)?`, `"$1":0`},
+		{`"(queue|image|dependencies|box|run|collect|total)":[0-9.]+(e-[0-9]+)?`, `"$1":0`},
 		{`"version":"[^"]*"`, `"version":"…"`},
 	} {
 		text = regexp.MustCompile(r.from).ReplaceAllString(text, r.to)
