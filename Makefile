@@ -80,4 +80,4 @@ bench: engines build ## Measure latency and throughput against the bare engine
 
 .PHONY: clean
 clean: ## Delete what the other targets made here; caches and engines stay
-	rm -rf bin dist .tools coverage.*
+	rm -rf bin dist .tools demo-output coverage.*

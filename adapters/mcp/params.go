@@ -130,12 +130,23 @@ func (a arguments) texts(name string) ([]string, error) {
 		}
 		raw = json.RawMessage(one)
 	}
-	var list []string
-	if json.Unmarshal(raw, &list) != nil || list == nil {
-		return nil, wrongType(name, `a list of texts such as ["pandas"]`, a[name])
+	const form = `a list of texts such as ["pandas"]`
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil || items == nil {
+		return nil, wrongType(name, form, a[name])
+	}
+	list := make([]string, len(items))
+	for i, item := range items {
+		if string(item) == "null" || json.Unmarshal(item, &list[i]) != nil {
+			return nil, core.Errorf(core.ErrInvalid, "%s: number %d must be text; %s was given", name, i+1, jsonKind(item)).
+				WithHint("%s is %s", name, form)
+		}
 	}
 	return list, nil
 }
+
+// filesForm says what files are, for a sentence.
+const filesForm = `a list such as [{"path": "in.csv", "content": "a,b\n1,2\n"}]; encoding is "text" or "base64"`
 
 // files returns the files of a call, decoded.
 func (a arguments) files(name string) ([]core.Input, error) {
@@ -143,29 +154,48 @@ func (a arguments) files(name string) ([]core.Input, error) {
 	if !given {
 		return nil, nil
 	}
-	var list []struct {
-		Path     *string `json:"path"`
-		Content  *string `json:"content"`
-		Encoding string  `json:"encoding"`
+	var items []json.RawMessage
+	if json.Unmarshal(raw, &items) != nil || items == nil {
+		return nil, wrongType(name, filesForm, raw)
 	}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	const form = `a list such as [{"path": "in.csv", "content": "a,b\n1,2\n"}]; encoding is "text" or "base64"`
-	if decoder.Decode(&list) != nil || list == nil {
-		return nil, wrongType(name, form, raw)
-	}
-	inputs := make([]core.Input, len(list))
-	for i, f := range list {
-		if f.Path == nil || f.Content == nil {
-			return nil, core.Errorf(core.ErrInvalid, "%s: number %d lacks its path or its content", name, i+1).WithHint("files is %s", form)
-		}
-		content, err := decodeContent(*f.Content, f.Encoding)
+	inputs := make([]core.Input, len(items))
+	for i, item := range items {
+		input, err := parseFile(item)
 		if err != nil {
-			return nil, core.Errorf(core.ErrInvalid, "%s: %q: %w", name, clip(*f.Path, 80), err).WithHint("files is %s", form)
+			return nil, core.Errorf(core.ErrInvalid, "%s: number %d %w", name, i+1, err).WithHint("%s is %s", name, filesForm)
 		}
-		inputs[i] = core.Input{Name: *f.Path, Content: content}
+		inputs[i] = input
 	}
 	return inputs, nil
+}
+
+// parseFile reads one file. Its errors go on a sentence that begins with which file it is.
+func parseFile(item json.RawMessage) (core.Input, error) {
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(item, &keys) != nil || keys == nil {
+		return core.Input{}, fmt.Errorf("must be an object; %s was given", jsonKind(item))
+	}
+	texts := map[string]string{"path": "", "content": "", "encoding": "text"}
+	for _, key := range sortedKeys(keys) {
+		if _, known := texts[key]; !known {
+			return core.Input{}, fmt.Errorf("has no %q", clip(key, 60))
+		}
+		var text *string
+		if json.Unmarshal(keys[key], &text) != nil || text == nil {
+			return core.Input{}, fmt.Errorf("has %s as its %s, which must be text", jsonKind(keys[key]), key)
+		}
+		texts[key] = *text
+	}
+	for _, key := range []string{"path", "content"} {
+		if _, has := keys[key]; !has {
+			return core.Input{}, fmt.Errorf("lacks its %s", key)
+		}
+	}
+	content, err := decodeContent(texts["content"], texts["encoding"])
+	if err != nil {
+		return core.Input{}, fmt.Errorf("(%q): %w", clip(texts["path"], 80), err)
+	}
+	return core.Input{Name: texts["path"], Content: content}, nil
 }
 
 func decodeContent(content, encoding string) ([]byte, error) {
@@ -196,6 +226,8 @@ func jsonKind(raw json.RawMessage) string {
 		return "an object"
 	case 't', 'f':
 		return "a truth value"
+	case 'n':
+		return "null"
 	default:
 		return "the number " + clip(string(raw), 40)
 	}

@@ -41,9 +41,12 @@ func newProgress(ctx context.Context, s *server.MCPServer, meta *mcp.Meta) *prog
 	if meta == nil || meta.ProgressToken == nil {
 		return nil
 	}
+	began := time.Now()
 	return &progress{
 		token: meta.ProgressToken,
-		began: time.Now(),
+		began: began,
+		last:  began,
+		phase: core.PhaseQueue,
 		send: func(params map[string]any) {
 			// A full queue or a client that is gone is no reason to stop the run.
 			_ = s.SendNotificationToClient(ctx, "notifications/progress", params)

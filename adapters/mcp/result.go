@@ -180,6 +180,9 @@ func recordText(r core.Record, result runResult) string {
 		fmt.Fprintf(&files, "- %s (%s, %s)%s\n", shownName(f.Name), f.MIMEType, byteCount(f.Size), shownPlace(f))
 	}
 	section("files", files.String())
+	if result.Stdout+result.Stderr == "" && len(r.Files) == 0 && r.Status == core.StatusOK {
+		b.WriteString("\n\nIt printed nothing and wrote no files; use print() to see values.")
+	}
 	section("warnings", strings.Join(result.Warnings, "\n"))
 	return b.String()
 }

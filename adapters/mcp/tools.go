@@ -49,7 +49,7 @@ func (s *Server) runPythonEphemeral() (mcp.Tool, server.ToolHandlerFunc) {
 }
 
 func (s *Server) runDescription() string {
-	return fmt.Sprintf(`Runs a complete Python program in a fresh, isolated box and returns what it printed, its exit code and the files it wrote. Use it for calculations, data work and plots. Nothing is kept between calls: send the whole program each time.
+	return fmt.Sprintf(`Runs a complete Python program in a fresh, isolated box and returns what it printed, its exit code and the files it wrote. Values that are not printed are not shown: use print(). Use it for calculations, data work and plots. Nothing is kept between calls: send the whole program each time.
 
 - The working directory is %s. Files written there (also in subfolders) come back; PNG, JPEG, GIF and WebP images are shown. Matplotlib figures that are shown or left open come back as PNG.
 - Name third-party packages in dependencies; they are installed before the program starts. The program itself has no network.
@@ -58,6 +58,17 @@ func (s *Server) runDescription() string {
 
 Example: {"code": "import pandas as pd\nprint(pd.DataFrame({'a': [1, 2]}).describe())", "dependencies": ["pandas"]}`,
 		core.GuestWork, s.options.Timeout.Seconds(), core.FormatBytes(s.options.Memory))
+}
+
+// shownImages explains the patterns of images that are allowed.
+func shownImages(patterns []string) string {
+	shown := make([]string, len(patterns))
+	for i, p := range patterns {
+		if shown[i] = p; !strings.ContainsAny(p, ":*") {
+			shown[i] = p + " (any tag)"
+		}
+	}
+	return strings.Join(shown, ", ")
 }
 
 func (s *Server) runParams() []param {
@@ -74,7 +85,7 @@ func (s *Server) runParams() []param {
 		},
 		{
 			name:        "image",
-			description: "container image with Python; allowed: " + strings.Join(s.options.Images, ", "),
+			description: "container image with Python; allowed: " + shownImages(s.options.Images),
 			schema:      map[string]any{"type": "string", "default": s.options.DefaultImage},
 		},
 		{

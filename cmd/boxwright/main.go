@@ -44,8 +44,19 @@ func main() {
 
 func command() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "boxwright",
-		Short:         "Runs unreviewed code in throw-away boxes, for MCP clients",
+		Use:   "boxwright",
+		Short: "Runs unreviewed code in throw-away boxes, for MCP clients",
+		Long: `Runs unreviewed code in throw-away boxes, for MCP clients such as Claude Desktop.
+
+Clients start "boxwright serve". Settings come from a YAML file, BOXWRIGHT_* variables
+and flags; configs/full.yaml lists them all.`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return core.Errorf(core.ErrInvalid, "there is no command %q", args[0]).WithHint("see boxwright --help")
+			}
+			return nil
+		},
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		Version:       version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -53,7 +64,13 @@ func command() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return core.Errorf(core.ErrInvalid, "%s", err).WithHint("see boxwright serve --help")
 	})
-	root.AddCommand(serveCommand())
+	root.AddCommand(serveCommand(), &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		Run:   func(c *cobra.Command, _ []string) { c.Println("boxwright", version) },
+	})
+	root.SetOut(os.Stdout) //nolint:forbidigo // help and version are for a person; serve never prints
 	return root
 }
 

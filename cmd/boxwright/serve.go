@@ -50,6 +50,9 @@ func serve(ctx context.Context, settings config.Config) (err error) {
 		Tenant:       localTenant,
 		Log:          log,
 	})
+	if info, err := os.Stdin.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		log.Info("waiting for an MCP client on standard input; clients start this command by themselves")
+	}
 	return stdio.Serve(ctx, server.MCPServer, os.Stdin, os.Stdout, //nolint:forbidigo // handed to the transport, which it belongs to
 		stdio.Options{InFlight: server.InFlight, Log: log})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	pathpkg "path"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -83,7 +84,8 @@ func (c *collector) sum() {
 func (c *collector) file(ctx context.Context, file core.FileInfo) {
 	limit := min(c.settings.MaxFile, c.room)
 	if file.Size > limit {
-		c.warn("file %q has %d bytes and was not kept: at most %d bytes of a file and %d of a run are", file.Path, file.Size, c.settings.MaxFile, c.settings.MaxFiles)
+		c.warn("file %q has %d bytes and was not kept: the limit is %s for a file and %s for all files of a run",
+			file.Path, file.Size, core.FormatBytes(c.settings.MaxFile), core.FormatBytes(c.settings.MaxFiles))
 		return
 	}
 	kept, err := c.keep(ctx, c.unique(file.Path), "", func(w io.Writer) (int64, error) {
@@ -93,10 +95,19 @@ func (c *collector) file(ctx context.Context, file core.FileInfo) {
 		c.warn("file %q could not be kept: %s", file.Path, core.MessageOf(err))
 		return
 	}
-	if strings.HasPrefix(kept.MIMEType, "image/") && kept.MIMEType != "image/svg+xml" {
+	if isShown(kept.MIMEType) {
 		c.pictures = append(c.pictures, picture{len(c.record.Files), file.Path})
 	}
 	c.record.Files = append(c.record.Files, kept)
+}
+
+// isShown: clients show these kinds of images; any other is a file like any.
+func isShown(mimeType string) bool {
+	switch mimeType {
+	case "image/png", "image/jpeg", "image/gif", "image/webp":
+		return true
+	}
+	return false
 }
 
 // preview renders an image in the box: a hostile image is decoded there or nowhere.
@@ -130,6 +141,9 @@ func (c *collector) output(ctx context.Context, stream core.Stream, out core.Out
 	if kept.Size < out.Total {
 		c.warn("%s had %d bytes; file %q holds the first %d", stream, out.Total, kept.Name, kept.Size)
 	}
+	if out.Cut() == 0 {
+		c.warn("%s is not all text; file %q has its bytes", stream, kept.Name)
+	}
 	c.record.Files = append(c.record.Files, kept)
 }
 
@@ -151,8 +165,9 @@ func (c *collector) keep(ctx context.Context, name, mimeType string, copyTo func
 // unique makes a name that the store takes and that no other file of the run has.
 func (c *collector) unique(path string) string {
 	name := printable(path)
+	ending := pathpkg.Ext(name)
 	for n := 2; c.taken[name]; n++ {
-		name = fmt.Sprintf("%s (%d)", printable(path), n)
+		name = fmt.Sprintf("%s (%d)%s", strings.TrimSuffix(printable(path), ending), n, ending)
 	}
 	c.taken[name] = true
 	return name

@@ -75,7 +75,7 @@ func (r *run) do(ctx context.Context) (core.Record, error) {
 	}
 	r.clock.enter(core.PhaseCollect)
 	if len(exit.Files) > 0 {
-		r.progress(core.Progress{Phase: core.PhaseCollect, Message: fmt.Sprintf("collecting %d files", len(exit.Files))})
+		r.progress(core.Progress{Phase: core.PhaseCollect, Message: fmt.Sprintf("collecting files: %d", len(exit.Files))})
 	}
 	r.settle(exit)
 	r.collect(ctx, box.guest, exit)
