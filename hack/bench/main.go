@@ -136,7 +136,7 @@ func bigOutput(ctx context.Context, s *mcpServer) error {
 		own = append(own, time.Duration(record["run"]*float64(time.Millisecond)))
 	}
 	row("20 MB of output, whole call", "p50 %s", ms(quantile(all, .5)))
-	row("  beyond box and program", "p50 %s", ms(quantile(all, .5)-quantile(own, .5)))
+	row("  beyond the program, its box included", "p50 %s", ms(quantile(all, .5)-quantile(own, .5)))
 	row("  server memory before and after", "%s  %s", before, rss(s.pid))
 	return nil
 }
