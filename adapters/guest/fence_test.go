@@ -19,7 +19,8 @@ def expect(what, want, number, *args):
     ctypes.set_errno(0)
     result = libc.syscall(number, *(ctypes.c_long(a) if isinstance(a, int) else a for a in args))
     got = errno.errorcode.get(ctypes.get_errno()) if result < 0 else 'ok'
-    if got != want:
+    gone = want == 'ok' and got == 'ESRCH' # a copy of the interpreter that has ended meanwhile
+    if got != want and not gone:
         print(what, 'gives', got, 'not', want)
 
 def buffer(data): return ctypes.create_string_buffer(data, max(len(data), 64))
