@@ -26,7 +26,11 @@ def expect(what, want, number, *args):
 def buffer(data): return ctypes.create_string_buffer(data, max(len(data), 64))
 
 me = os.getpid()
-ours = lambda pid: '\nUid:\t1000\t' in open(f'/proc/{pid}/status').read()
+def ours(pid):
+    try:
+        return '\nUid:\t1000\t' in open(f'/proc/{pid}/status').read()
+    except OSError:
+        return False # it has ended meanwhile
 others = [int(p) for p in os.listdir('/proc') if p.isdigit() and int(p) != me and ours(p)] # the agent and the interpreter
 threads = [int(t) for t in os.listdir('/proc/1/task')]
 if len(others) < 2 or len(threads) < 2: print('nobody to attack:', others, threads)
