@@ -146,7 +146,7 @@ const (
 	// late is how long a call may outlive its ctx before the agent is asked whether it is there.
 	late = 50 * time.Millisecond
 	// silence is how long the agent may take to say so, in a box that has work to do.
-	silence = 5 * time.Second
+	silence = 10 * time.Second
 )
 
 // ask drops a client whose agent does not answer any more.
