@@ -55,7 +55,7 @@ const (
 	chunk      = 1 << 20 // bytes in one message
 	maxPreview = 3 << 20
 	// grace is how long a run may take to end after its caller has gone.
-	grace = 10 * time.Second
+	grace = 3 * time.Second
 	// again is how often the agent is asked to end it: the first time may have come before the run.
 	again = 200 * time.Millisecond
 )
