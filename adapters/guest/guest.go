@@ -56,6 +56,9 @@ const (
 	maxPreview = 3 << 20
 	// grace is how long a run may take to end after its caller has gone.
 	grace = 3 * time.Second
+	// reattach is how long a lost stream may take to be opened again: in a box whose processes are all
+	// in use no dial can begin until the run's own timeout ends them.
+	reattach = 10 * time.Second
 	// again is how often the agent is asked to end it: the first time may have come before the run.
 	again = 200 * time.Millisecond
 )

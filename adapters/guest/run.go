@@ -129,7 +129,7 @@ func send(caller context.Context, run guestv1.GuestService_RunClient, spec core.
 
 // attach takes up a run whose stream was lost. Each new stream begins a new term.
 func (g *Guest) attach(ctx context.Context, id string) (*guestv1.Exit, error) {
-	deadline := time.Now().Add(grace)
+	deadline := time.Now().Add(reattach)
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		dialled := time.Now()
 		response, err := try(ctx, g.link, func(ctx context.Context, client guestv1.GuestServiceClient) (*guestv1.AttachResponse, error) {
@@ -142,8 +142,8 @@ func (g *Guest) attach(ctx context.Context, id string) (*guestv1.Exit, error) {
 			return nil, errRunLost()
 		case !errors.Is(err, errLost) && core.KindOf(err) != core.ErrUnavailable:
 			return nil, err
-		case time.Since(dialled) > grace:
-			deadline = time.Now().Add(grace)
+		case time.Since(dialled) > reattach:
+			deadline = time.Now().Add(reattach)
 		}
 		if time.Now().After(deadline) {
 			return nil, errRunLost()
