@@ -89,7 +89,11 @@ func (u *upload) put(ctx context.Context, request *guestv1.WriteFileRequest) err
 		if err := u.stream.Send(request); err != nil {
 			return nil, err
 		}
-		return u.stream.Recv()
+		answer, err := u.stream.Recv()
+		if err != nil {
+			u.stream, u.ended = nil, true // an error is the last that comes: there is no end to wait for
+		}
+		return answer, err
 	})
 	return unreachable(err)
 }

@@ -2,6 +2,7 @@ package guest_test
 
 import (
 	"context"
+	"encoding/binary"
 	"io"
 	"net"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/execution"
 	guestv1 "github.com/boxwright/boxwright/proto/boxwright/guest/v1"
+	"github.com/boxwright/boxwright/proto/wire"
 )
 
 // peer is a backend whose box is a function at the other end of the stream.
@@ -261,5 +263,57 @@ func TestASilentAgent(t *testing.T) {
 			t.Error("the upload of nothing succeeded")
 		}
 		cancel()
+	}
+}
+
+// refusing is an agent that takes no files.
+type refusing struct{ stalling }
+
+func (refusing) WriteFile(_ context.Context, stream guestv1.GuestService_WriteFileServer) error {
+	if _, err := stream.Recv(); err != nil {
+		return err
+	}
+	return wire.ToStatus(core.Errorf(core.ErrInvalid, "no files here"))
+}
+
+// deaf keeps the host's end of a stream from the agent, as if it came while the agent's own end was on its way.
+type deaf struct {
+	net.Conn
+	frames io.Reader
+}
+
+func (d deaf) Read(p []byte) (int, error) { return d.frames.Read(p) }
+
+func newDeaf(conn net.Conn) deaf {
+	const headerLength, typeAt, flagsAt, data, noData = 10, 8, 9, 3, 4
+	frames, w := io.Pipe()
+	go func() {
+		for header := make([]byte, headerLength); ; {
+			if _, err := io.ReadFull(conn, header); err != nil {
+				_ = w.CloseWithError(err)
+				return
+			}
+			to := io.Writer(w)
+			if header[typeAt] == data && header[flagsAt]&noData != 0 {
+				to = io.Discard
+			}
+			_, _ = to.Write(header)
+			_, _ = io.CopyN(to, conn, int64(binary.BigEndian.Uint32(header)))
+		}
+	}()
+	return deaf{Conn: conn, frames: frames}
+}
+
+// TestARefusedUploadIsOver: the agent's error is the last that it says.
+func TestARefusedUploadIsOver(t *testing.T) {
+	g, err := guest.New().Connect(t.Context(), &peer{serve: func(c net.Conn) { serve(newDeaf(c), refusing{}) }}, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := g.WriteFile(ctx, "x", strings.NewReader("x")); core.KindOf(err) != core.ErrInvalid || ctx.Err() != nil {
+		t.Errorf("got %v, %v", err, ctx.Err())
 	}
 }
