@@ -58,3 +58,24 @@ ca_bundle() { printf '%s\n' "${SSL_CERT_FILE:-${PIP_CERT:-}}"; }
 docker_answers() { timeout 10 docker version --format '{{.Server.Version}}' >/dev/null 2>&1; }
 
 has_image() { docker image inspect "$1" >/dev/null 2>&1; }
+
+# TEST_USER is an ordinary user that tests of rootless engines run as.
+TEST_USER=boxwright-test
+
+# test_user makes that user, with the subordinate ids that rootless engines need.
+test_user() {
+  id "$TEST_USER" >/dev/null 2>&1 ||
+    useradd --create-home --shell /bin/bash --comment "tests of rootless engines" "$TEST_USER"
+  grep -q "^$TEST_USER:" /etc/subuid 2>/dev/null || usermod --add-subuids 3000000-3065535 "$TEST_USER"
+  grep -q "^$TEST_USER:" /etc/subgid 2>/dev/null || usermod --add-subgids 3000000-3065535 "$TEST_USER"
+}
+
+# as_test_user COMMAND... runs it as that user would in a session of its own.
+as_test_user() {
+  local uid home
+  uid=$(id -u "$TEST_USER")
+  home=$(getent passwd "$TEST_USER" | cut -d: -f6)
+  (cd "$home" && setpriv --reuid "$uid" --regid "$(id -g "$TEST_USER")" --init-groups \
+    env -i HOME="$home" USER="$TEST_USER" PATH="$PATH" LANG=C.UTF-8 XDG_RUNTIME_DIR="/run/user/$uid" \
+    SSL_CERT_FILE="${SSL_CERT_FILE-}" PIP_CERT="${PIP_CERT-}" "$@")
+}
