@@ -179,6 +179,7 @@ type Info struct {
 	Platform      string // os/arch of the boxes
 	Limits        map[Limit]Enforcement
 	Warnings      []string // what an operator should know, one sentence each
+	DefaultImage  string   // of runs for which nobody names one; "" leaves it to the server
 }
 
 // Progress is one step of something that takes time.

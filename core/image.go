@@ -29,9 +29,16 @@ func (r imageRef) String() string {
 	return text
 }
 
+// ImageHost stands for the programs of the machine that the backend makes boxes on, where an
+// image is named. Only some backends have it. An image of that name is "host:latest".
+const ImageHost = "host"
+
 // NormalizeImage checks an image reference and returns its familiar form, the same for all
 // spellings of one image: "docker.io/library/python" is "python:latest".
 func NormalizeImage(ref string) (string, error) {
+	if ref == ImageHost {
+		return ref, nil
+	}
 	r, why := parseImage(ref)
 	if why == "" && r.tag == "" && r.digest == "" {
 		r.tag = "latest"

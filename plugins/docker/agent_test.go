@@ -11,11 +11,12 @@ import (
 	"github.com/docker/docker/api/types/volume"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
 	"github.com/boxwright/boxwright/ports/execution/executiontest"
 )
 
 // ownAgent makes the stand-in differ from everybody else's, so that its volume is the test's.
-func (l *lab) ownAgent(t *testing.T) agent {
+func (l *lab) ownAgent(t *testing.T) agentfile.File {
 	t.Helper()
 	raw, err := os.ReadFile(l.agent)
 	if err != nil {
@@ -25,11 +26,11 @@ func (l *lab) ownAgent(t *testing.T) agent {
 	if err := os.WriteFile(l.agent, append(raw, executiontest.NewInstance()...), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	a, err := newAgents(l.config(l.agent).Agents).of("x", runtime.GOARCH)
+	a, err := agentfile.New(l.config(l.agent).Agents).Of("x", runtime.GOARCH)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.api.VolumeRemove(context.WithoutCancel(t.Context()), a.volume, true) })
+	t.Cleanup(func() { l.api.VolumeRemove(context.WithoutCancel(t.Context()), a.Name, true) })
 	return a
 }
 
@@ -61,12 +62,12 @@ func TestAgentVolumeThatVanishesIsFilledAgain(t *testing.T) {
 	env := lab.remoteEnv(t, lab.backend(nil))
 	for range 2 {
 		works(t, env)
-		if err := lab.api.VolumeRemove(t.Context(), a.volume, true); err != nil {
+		if err := lab.api.VolumeRemove(t.Context(), a.Name, true); err != nil {
 			t.Fatal(err)
 		}
 	}
 	works(t, env)
-	have, err := lab.api.VolumeInspect(t.Context(), a.volume)
+	have, err := lab.api.VolumeInspect(t.Context(), a.Name)
 	if _, ours := core.ParseLabels(have.Labels); err != nil || !ours {
 		t.Errorf("the new volume is not labelled: %+v, %v", have, err)
 	}
@@ -76,13 +77,13 @@ func TestAgentVolumeThatVanishesIsFilledAgain(t *testing.T) {
 func TestAgentVolumeThatIsIncompleteIsFilled(t *testing.T) {
 	lab := newLab(t)
 	a := lab.ownAgent(t)
-	if _, err := lab.api.VolumeCreate(t.Context(), volume.CreateOptions{Name: a.volume, Labels: core.Labels{Instance: "x"}.Map()}); err != nil {
+	if _, err := lab.api.VolumeCreate(t.Context(), volume.CreateOptions{Name: a.Name, Labels: core.Labels{Instance: "x"}.Map()}); err != nil {
 		t.Fatal(err)
 	}
 	half := a
-	half.path = filepath.Join(t.TempDir(), "half")
-	raw, _ := os.ReadFile(a.path)
-	os.WriteFile(half.path, raw[:len(raw)/2], 0o755)
+	half.Path = filepath.Join(t.TempDir(), "half")
+	raw, _ := os.ReadFile(a.Path)
+	os.WriteFile(half.Path, raw[:len(raw)/2], 0o755)
 	b := lab.backend(nil)
 	e, err := b.finder.engine(t.Context())
 	if err != nil {
@@ -135,7 +136,7 @@ func TestImageOfAnotherArchitecture(t *testing.T) {
 	}
 	_, err := b.Create(t.Context(), specOf(env))
 	isUnsupported(t, err, ref, "s390x", runtime.GOARCH)
-	b.agents.paths["s390x"] = textAgent(t)
+	b.agents = agentfile.New(map[string]string{"s390x": textAgent(t), runtime.GOARCH: lab.agent})
 	_, err = b.Create(t.Context(), specOf(env))
 	isUnsupported(t, err, ref, "s390x", "linux/"+runtime.GOARCH)
 	have, err := b.List(t.Context(), env.Instance)
@@ -164,11 +165,4 @@ func textAgent(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "agent")
 	os.WriteFile(path, []byte("for another machine "+executiontest.NewInstance()), 0o755)
 	return path
-}
-
-func TestMissingAgentFile(t *testing.T) {
-	_, err := newAgents(map[string]string{"amd64": "/nowhere/agent"}).of("x", "amd64")
-	if core.KindOf(err) != core.ErrUnavailable || core.HintOf(err) == "" {
-		t.Errorf("got %v", err)
-	}
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk"
+	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
+	"github.com/boxwright/boxwright/plugins/sdk/fetch"
 	"github.com/boxwright/boxwright/ports/execution"
 )
 
@@ -31,8 +33,8 @@ type Backend struct {
 	server   string
 	settings Settings
 	finder   *finder
-	agents   *agents
-	pulls    pulls
+	agents   *agentfile.Files
+	pulls    fetch.Group
 	work     sync.WaitGroup // what goes on in the background
 }
 
@@ -48,7 +50,7 @@ func (p Plugin) Open(_ context.Context, cfg sdk.Config) (execution.Backend, erro
 }
 
 func newBackend(version string, cfg sdk.Config, settings Settings, f *finder) *Backend {
-	return &Backend{version: version, server: cfg.Server, settings: settings, finder: f, agents: newAgents(cfg.Agents)}
+	return &Backend{version: version, server: cfg.Server, settings: settings, finder: f, agents: agentfile.New(cfg.Agents)}
 }
 
 // Close waits for what goes on in the background: removals of what a cancelled call left.

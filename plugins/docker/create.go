@@ -2,8 +2,6 @@ package docker
 
 import (
 	"context"
-	"fmt"
-	"path"
 	"regexp"
 	"strings"
 	"time"
@@ -29,7 +27,10 @@ func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, erro
 	if err != nil {
 		return core.Box{}, err
 	}
-	warned, err := checkSpec(spec, e.facts.limits)
+	if err := spec.Validate(); err != nil {
+		return core.Box{}, err
+	}
+	warned, err := spec.CheckHeld(e.facts.limits)
 	if err != nil {
 		return core.Box{}, err
 	}
@@ -87,10 +88,11 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 	r := plan(spec, order{
 		Name:    newName(purposeName(spec.Labels.Purpose)),
 		Image:   from.id,
-		Agent:   from.agent.volume,
+		Agent:   from.agent.Name,
 		Volumes: from.volumes,
 		Server:  b.server,
 		Runtime: b.settings.Runtime,
+		Limits:  e.facts.limits,
 		MaxCPUs: float64(e.facts.info.NCPU),
 	})
 	id, err := b.start(caller, engineCtx, e, spec, r, from)
@@ -136,7 +138,7 @@ func (b *Backend) run(ctx context.Context, e *engine, id string, spec core.BoxSp
 	if err == nil || ctx.Err() != nil || e.isFilled(ctx, id, from.agent) {
 		return e.fail(ctx, err, "a box of %s could not be started", spec.Image)
 	}
-	e.filled.remove(from.agent.volume)
+	e.filled.remove(from.agent.Name)
 	if err := e.ensureAgent(ctx, id, from, spec, b.server); err != nil {
 		return err
 	}
@@ -201,47 +203,6 @@ func (e *engine) discard(ctx context.Context, container string) {
 			return
 		}
 	}
-}
-
-// checkSpec refuses what would not hold, and returns the warnings of a spec that may be weaker.
-func checkSpec(spec core.BoxSpec, limits map[core.Limit]core.Enforcement) ([]string, error) {
-	if err := spec.Limits.Validate(); err != nil {
-		return nil, err
-	}
-	if err := checkDigest(spec.Digest); err != nil {
-		return nil, err
-	}
-	if err := checkMounts(spec.Mounts); err != nil {
-		return nil, err
-	}
-	if spec.Network != core.NetworkNone && spec.Network != core.NetworkFull {
-		return nil, core.Errorf(core.ErrInvalid, "%q is not a network", string(spec.Network))
-	}
-	var warned []string
-	for _, limit := range core.AllLimits() {
-		if limits[limit] != core.EnforcedNot {
-			continue
-		}
-		if spec.Unenforced != core.UnenforcedWarn {
-			return nil, core.Errorf(core.ErrUnsupported, "this engine cannot enforce the %s limit", limit).
-				WithHint("enable the control groups of the engine's machine, or set limits.unenforced to warn")
-		}
-		warned = append(warned, fmt.Sprintf("the %s limit does not hold: this engine cannot enforce it", limit))
-	}
-	return warned, nil
-}
-
-func checkMounts(mounts []core.Mount) error {
-	for _, m := range mounts {
-		if err := checkVolumeName(m.Volume); err != nil {
-			return err
-		}
-		overAgent := isWithin(m.Path, core.GuestBin) || isWithin(core.GuestBin, m.Path)
-		if !path.IsAbs(m.Path) || path.Clean(m.Path) != m.Path || overAgent {
-			return core.Errorf(core.ErrInvalid, "a volume cannot be mounted at %q", m.Path)
-		}
-	}
-	return nil
 }
 
 // purposeName is a purpose as a part of a container's name.

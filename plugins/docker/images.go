@@ -6,16 +6,11 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/docker/docker/api/types/image"
 
 	"github.com/boxwright/boxwright/core"
 )
-
-// progressInterval is how often a caller hears of a pull.
-const progressInterval = 200 * time.Millisecond
 
 // EnsureImage implements execution.Backend.
 func (b *Backend) EnsureImage(ctx context.Context, ref string, policy core.PullPolicy, progress func(core.Progress)) (core.Image, error) {
@@ -43,7 +38,10 @@ func (b *Backend) EnsureImage(ctx context.Context, ref string, policy core.PullP
 				WithHint("fetch it with \"docker pull %s\", or set the pull policy to missing", name)
 		}
 	}
-	if err := b.pulls.pull(ctx, e, name, progress); err != nil {
+	err = b.pulls.Do(ctx, name, progress, func(ctx context.Context, report func(core.Progress)) error {
+		return e.pull(ctx, name, report)
+	})
+	if err != nil {
 		return core.Image{}, err
 	}
 	have, err := e.inspect(ctx, name)
@@ -61,92 +59,6 @@ func describe(ref string, have image.InspectResponse) core.Image {
 	return core.Image{Ref: ref, Digest: have.ID, Platform: platform}
 }
 
-// pulls lets all who want one image at the same time share its fetch.
-type pulls struct {
-	mu      sync.Mutex
-	running map[string]*pull
-}
-
-// pull is one fetch. It is cancelled when nobody waits for it any more.
-type pull struct {
-	cancel  context.CancelFunc
-	done    chan struct{}
-	err     error // valid once done is closed
-	waiters int   // guarded by pulls.mu
-
-	mu  sync.Mutex
-	now core.Progress
-}
-
-func (p *pulls) pull(ctx context.Context, e *engine, ref string, progress func(core.Progress)) error {
-	running := p.join(ctx, e, ref)
-	defer p.leave(ref, running)
-	ticker := time.NewTicker(progressInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-running.done:
-			return running.err
-		case <-ctx.Done():
-			return ended(ctx)
-		case <-ticker.C:
-			if progress != nil {
-				progress(running.progress())
-			}
-		}
-	}
-}
-
-func (p *pulls) join(ctx context.Context, e *engine, ref string) *pull {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	running, ok := p.running[ref]
-	if !ok {
-		// The fetch outlives the caller that happened to come first.
-		pullCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		running = &pull{cancel: cancel, done: make(chan struct{})}
-		running.now = core.Progress{Phase: core.PhaseImage, Message: "fetching " + ref}
-		if p.running == nil {
-			p.running = map[string]*pull{}
-		}
-		p.running[ref] = running
-		go func() {
-			defer cancel()
-			running.err = running.fetch(pullCtx, e, ref)
-			p.forget(ref, running)
-			close(running.done)
-		}()
-	}
-	running.waiters++
-	return running
-}
-
-func (p *pulls) leave(ref string, running *pull) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	running.waiters--
-	if running.waiters == 0 {
-		running.cancel()
-		if p.running[ref] == running {
-			delete(p.running, ref)
-		}
-	}
-}
-
-func (p *pulls) forget(ref string, running *pull) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.running[ref] == running {
-		delete(p.running, ref)
-	}
-}
-
-func (p *pull) progress() core.Progress {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.now
-}
-
 // message is one line of the engine's report.
 type message struct {
 	ID       string `json:"id"`
@@ -158,7 +70,9 @@ type message struct {
 	} `json:"progressDetail"`
 }
 
-func (p *pull) fetch(ctx context.Context, e *engine, ref string) error {
+// pull fetches an image.
+func (e *engine) pull(ctx context.Context, ref string, report func(core.Progress)) error {
+	report(core.Progress{Phase: core.PhaseImage, Message: "fetching " + ref})
 	body, err := e.api.ImagePull(ctx, ref, image.PullOptions{})
 	if err != nil {
 		return e.pullError(ctx, ref, err)
@@ -175,12 +89,12 @@ func (p *pull) fetch(ctx context.Context, e *engine, ref string) error {
 		if m.Error != "" {
 			return e.pullError(ctx, ref, errors.New(m.Error))
 		}
-		p.follow(ref, layers, m)
+		follow(ref, layers, m, report)
 	}
 }
 
 // follow sums the bytes of all layers. Unpacking counts nothing: its bytes are the same again.
-func (p *pull) follow(ref string, layers map[string]message, m message) {
+func follow(ref string, layers map[string]message, m message, report func(core.Progress)) {
 	if m.ID == "" || m.Status != "Downloading" && m.Status != "Download complete" {
 		return
 	}
@@ -194,9 +108,7 @@ func (p *pull) follow(ref string, layers map[string]message, m message) {
 		sum.Done += layer.Progress.Current
 		sum.Total += layer.Progress.Total
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.now = sum
+	report(sum)
 }
 
 // pullError sorts a registry's refusals, of which the engine passes on only the text.

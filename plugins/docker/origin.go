@@ -4,14 +4,13 @@ import (
 	"context"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
-	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/image"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
 )
 
 // labelImage keeps the image's name on a box: the container itself is made from an id.
@@ -22,11 +21,11 @@ const maxVolumes = 32
 
 // origin is the image of a box, as it was when the box was asked for.
 type origin struct {
-	name    string   // for messages
-	id      string   // of the content: what is made from it cannot change in between
-	arch    string   // as in GOARCH
-	volumes []string // the folders that it declares as VOLUMEs
-	agent   agent    // the one that runs on it
+	name    string         // for messages
+	id      string         // of the content: what is made from it cannot change in between
+	arch    string         // as in GOARCH
+	volumes []string       // the folders that it declares as VOLUMEs
+	agent   agentfile.File // the one that runs on it
 }
 
 // originOf looks at the spec's image, which must be there.
@@ -43,7 +42,7 @@ func (b *Backend) originOf(ctx context.Context, e *engine, spec core.BoxSpec) (o
 		o.volumes, err = imageVolumes(spec, have.Config.Volumes)
 	}
 	if err == nil {
-		o.agent, err = b.agents.of(spec.Image, have.Architecture)
+		o.agent, err = b.agents.Of(spec.Image, have.Architecture)
 	}
 	return o, err
 }
@@ -80,24 +79,12 @@ func imageVolumes(spec core.BoxSpec, declared map[string]struct{}) ([]string, er
 	var folders []string
 	for _, raw := range slices.Sorted(maps.Keys(declared)) {
 		folder := path.Clean(raw)
-		inReadOnly := func(m core.Mount) bool { return !m.Writable && m.Path != folder && isWithin(folder, m.Path) }
-		if !path.IsAbs(folder) || folder == "/" || isWithin(folder, core.GuestBin) || slices.ContainsFunc(spec.Mounts, inReadOnly) {
+		inReadOnly := func(m core.Mount) bool { return !m.Writable && m.Path != folder && core.IsWithin(folder, m.Path) }
+		if !path.IsAbs(folder) || folder == "/" || core.IsWithin(folder, core.GuestBin) || slices.ContainsFunc(spec.Mounts, inReadOnly) {
 			return nil, core.Errorf(core.ErrUnsupported, "image %s declares a VOLUME at %q, where a box cannot have one", spec.Image, raw)
 		}
 		folders = append(folders, folder)
 	}
 	slices.Sort(folders)
 	return slices.Compact(folders), nil
-}
-
-// isWithin reports whether the clean, absolute path is folder, or below it.
-func isWithin(p, folder string) bool {
-	return strings.HasPrefix(strings.TrimSuffix(p, "/")+"/", strings.TrimSuffix(folder, "/")+"/")
-}
-
-func checkDigest(digest string) error {
-	if digest != "" && !regexp.MustCompile(`^sha256:[0-9a-f]{64}$`).MatchString(digest) {
-		return core.Errorf(core.ErrInvalid, "%q is not an image's digest", digest)
-	}
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"path"
 	"slices"
-	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
@@ -28,8 +27,9 @@ type order struct {
 	Volumes []string // the folders that the image declares as VOLUMEs
 	Agent   string   // the volume that holds the agent
 	Server  string
-	Runtime string  // "" is the engine's default
-	MaxCPUs float64 // of the engine; more is refused by it and would bound nothing
+	Runtime string                          // "" is the engine's default
+	Limits  map[core.Limit]core.Enforcement // what the engine makes hold
+	MaxCPUs float64                         // of the engine; more is refused by it and would bound nothing
 }
 
 // request is the engine's form of a box.
@@ -48,7 +48,7 @@ func plan(spec core.BoxSpec, o order) request {
 		Host:   &container.HostConfig{Runtime: o.Runtime},
 		Net:    &network.NetworkingConfig{},
 	}
-	planProcess(&r, spec, o.Image)
+	planProcess(&r, spec, o.Image, o.Limits)
 	planLimits(&r, spec.Limits, o.MaxCPUs)
 	planSecurity(&r)
 	planFiles(&r, spec.Limits.DiskBytes)
@@ -62,24 +62,16 @@ func plan(spec core.BoxSpec, o order) request {
 
 // planProcess makes the agent the box's PID 1, whatever the image says, and keeps its
 // output out of the engine's logs: they would fill the host's disk.
-func planProcess(r *request, spec core.BoxSpec, image string) {
+func planProcess(r *request, spec core.BoxSpec, image string, limits map[core.Limit]core.Enforcement) {
 	r.Config.Image = image
 	r.Config.Entrypoint = strslice.StrSlice{core.GuestAgent}
-	r.Config.Cmd = serveArgs(spec.Labels.Expires)
+	r.Config.Cmd = spec.AgentArgs(limits)
 	r.Config.User = fmt.Sprintf("%d:%d", core.GuestUID, core.GuestGID)
 	r.Config.WorkingDir = core.GuestWork
 	r.Config.Hostname = "box"
 	r.Config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
 	r.Host.LogConfig = container.LogConfig{Type: "none"}
 	r.Host.RestartPolicy = container.RestartPolicy{Name: container.RestartPolicyDisabled}
-}
-
-// serveArgs tells the agent when to end the box by itself, should nobody be left to do it.
-func serveArgs(expires time.Time) strslice.StrSlice {
-	if expires.IsZero() {
-		return strslice.StrSlice{"serve"}
-	}
-	return strslice.StrSlice{"serve", "--expires", expires.UTC().Format(time.RFC3339)}
 }
 
 // planLimits makes memory the sum of memory and swap, so that nothing is swapped out.

@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"regexp"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/volume"
@@ -12,7 +11,7 @@ import (
 
 // EnsureVolume implements execution.Backend.
 func (b *Backend) EnsureVolume(ctx context.Context, v core.Volume) (core.Volume, error) {
-	if err := checkVolumeName(v.Name); err != nil {
+	if err := core.CheckVolumeName(v.Name); err != nil {
 		return core.Volume{}, err
 	}
 	e, err := b.finder.engine(ctx)
@@ -35,7 +34,7 @@ func (b *Backend) EnsureVolume(ctx context.Context, v core.Volume) (core.Volume,
 
 // RemoveVolume implements execution.Backend.
 func (b *Backend) RemoveVolume(ctx context.Context, name string) error {
-	if err := checkVolumeName(name); err != nil {
+	if err := core.CheckVolumeName(name); err != nil {
 		return err
 	}
 	e, err := b.finder.engine(ctx)
@@ -64,13 +63,4 @@ func (b *Backend) RemoveVolume(ctx context.Context, name string) error {
 		return core.Errorf(core.ErrUnavailable, "volume %s is in use by a box", name)
 	}
 	return e.fail(ctx, err, "volume %s could not be removed", name)
-}
-
-// checkVolumeName refuses what is not a name: it becomes a part of a URL, and a host path if
-// it begins with a slash.
-func checkVolumeName(name string) error {
-	if !regexp.MustCompile(`^[a-z0-9][a-z0-9_.-]{0,127}$`).MatchString(name) {
-		return core.Errorf(core.ErrInvalid, "%q is not a name of a volume", name)
-	}
-	return nil
 }

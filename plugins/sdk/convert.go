@@ -43,6 +43,7 @@ func infoToProto(i core.Info) *backendv1.InfoResponse {
 		Platform:      i.Platform,
 		Limits:        limits,
 		Warnings:      i.Warnings,
+		DefaultImage:  i.DefaultImage,
 	}
 }
 
@@ -59,6 +60,7 @@ func infoFromProto(r *backendv1.InfoResponse) core.Info {
 		Platform:      r.GetPlatform(),
 		Limits:        limits,
 		Warnings:      r.GetWarnings(),
+		DefaultImage:  r.GetDefaultImage(),
 	}
 }
 

@@ -189,7 +189,9 @@ type InfoResponse struct {
 	// How each limit is enforced: limit to "none", "cgroup", "rlimit" or "sandbox".
 	Limits map[string]string `protobuf:"bytes,6,rep,name=limits,proto3" json:"limits,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// What an operator should know, one sentence each.
-	Warnings      []string `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// The image of runs for which nobody names one; "" leaves it to the server.
+	DefaultImage  string `protobuf:"bytes,8,opt,name=default_image,json=defaultImage,proto3" json:"default_image,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -271,6 +273,13 @@ func (x *InfoResponse) GetWarnings() []string {
 		return x.Warnings
 	}
 	return nil
+}
+
+func (x *InfoResponse) GetDefaultImage() string {
+	if x != nil {
+		return x.DefaultImage
+	}
+	return ""
 }
 
 // EnsureImageRequest asks for an image.
@@ -1556,7 +1565,7 @@ const file_boxwright_backend_v1_backend_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x13\n" +
 	"\x11ConfigureResponse\"\r\n" +
-	"\vInfoRequest\"\xb6\x02\n" +
+	"\vInfoRequest\"\xdb\x02\n" +
 	"\fInfoResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x16\n" +
@@ -1564,7 +1573,8 @@ const file_boxwright_backend_v1_backend_proto_rawDesc = "" +
 	"\x0eengine_version\x18\x04 \x01(\tR\rengineVersion\x12\x1a\n" +
 	"\bplatform\x18\x05 \x01(\tR\bplatform\x12F\n" +
 	"\x06limits\x18\x06 \x03(\v2..boxwright.backend.v1.InfoResponse.LimitsEntryR\x06limits\x12\x1a\n" +
-	"\bwarnings\x18\a \x03(\tR\bwarnings\x1a9\n" +
+	"\bwarnings\x18\a \x03(\tR\bwarnings\x12#\n" +
+	"\rdefault_image\x18\b \x01(\tR\fdefaultImage\x1a9\n" +
 	"\vLimitsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\">\n" +
