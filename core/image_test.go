@@ -26,6 +26,10 @@ func TestNormalizeImage(t *testing.T) {
 		{"python@" + testDigest, "python@" + testDigest},
 		{"python:3@" + testDigest, "python:3@" + testDigest},
 
+		{"host", "host"}, // no image: the machine's own programs
+		{"host:latest", "host:latest"},
+		{"docker.io/library/host", "host:latest"},
+
 		{"", ""},
 		{"Python", ""},
 		{"a b", ""},
