@@ -1,11 +1,28 @@
 #!/usr/bin/env bash
 # Makes sure that a Docker daemon answers: one that runs already, or one that
 # this script installs (Debian packages, as root) and starts in the background.
+#
+#   hack/docker-up.sh          that, and no more
+#   hack/docker-up.sh runsc    and it knows gVisor's runtime by the name runsc
 
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 
+PIDFILE=/var/run/docker.pid
+SETTINGS=/etc/docker/daemon.json
+
 main() {
+  case ${1-} in
+  '') up ;;
+  runsc)
+    up
+    know_runsc
+    ;;
+  *) die "usage: docker-up.sh [runsc]" ;;
+  esac
+}
+
+up() {
   if docker_answers; then
     return
   fi
@@ -21,7 +38,7 @@ main() {
   local log
   log=$(cache_dir)/dockerd.log
   daemon=
-  if ! docker_answers && ! runs dockerd /var/run/docker.pid; then
+  if ! docker_answers && ! runs dockerd "$PIDFILE"; then
     start "$log"
   fi
   await "$log"
@@ -50,7 +67,7 @@ start() {
 # stumble over. What belongs to a live process stays.
 remove_stale() {
   local socket
-  runs dockerd /var/run/docker.pid || rm -f /var/run/docker.pid
+  runs dockerd "$PIDFILE" || rm -f "$PIDFILE"
   runs containerd /var/run/docker/containerd/containerd.pid || rm -f /var/run/docker/containerd/containerd.pid
   for socket in /run/docker.sock /run/containerd/containerd.sock /run/docker/containerd/containerd.sock; do
     is_bound "$socket" || rm -f "$socket"
@@ -83,4 +100,49 @@ await() {
 # ended tells whether the daemon that this script started is gone again.
 ended() { [ -n "$daemon" ] && ! kill -0 "$daemon" 2>/dev/null; }
 
-main
+# know_runsc adds the runtime to the daemon's settings and has it read them
+# again. Boxes that run go on, and other settings stay as they are.
+know_runsc() {
+  local runsc pid
+  runsc=$("$(dirname "$0")/runsc.sh")
+  runsc=${runsc#BOXWRIGHT_RUNSC=}
+  if runtime_is "$runsc"; then
+    return
+  fi
+  [ "$(id -u)" = 0 ] || die "the daemon does not know runsc; run this script as root"
+  runs dockerd "$PIDFILE" || die "the daemon that answers is not one of this machine's: add the runtime runsc to its daemon.json"
+  lock docker-up
+  add_runtime "$runsc"
+  pid=$(cat "$PIDFILE")
+  kill -HUP "$pid"
+  local deadline=$((SECONDS + 30))
+  until runtime_is "$runsc"; do
+    [ "$SECONDS" -lt "$deadline" ] || die "dockerd did not take the runtime runsc up from $SETTINGS"
+    sleep 0.2
+  done
+  say "Docker knows the runtime runsc"
+}
+
+runtime_is() { [ "$(docker info --format '{{with index .Runtimes "runsc"}}{{.Path}}{{end}}')" = "$1" ]; }
+
+# add_runtime writes the settings anew, beside the old ones and then in their
+# place: a daemon that starts meanwhile must not find half of them.
+add_runtime() {
+  mkdir -p "$(dirname "$SETTINGS")"
+  python3 - "$SETTINGS" "$1" <<'PYTHON'
+import json, os, sys
+
+name, runsc = sys.argv[1:]
+settings = {}
+if os.path.exists(name) and os.path.getsize(name):
+    with open(name) as old:
+        settings = json.load(old)
+settings.setdefault("runtimes", {})["runsc"] = {"path": runsc}
+with open(name + ".new", "w") as new:
+    json.dump(settings, new, indent=2)
+    new.write("\n")
+os.replace(name + ".new", name)
+PYTHON
+}
+
+main "$@"
