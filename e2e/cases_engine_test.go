@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -139,10 +138,10 @@ func nextStartCleans(t *testing.T, _ *server) {
 // refuse starts a server that must not start, and returns what it says.
 func refuse(t *testing.T, config string, env ...string) string {
 	t.Helper()
-	work := t.TempDir()
-	cmd := exec.Command(filepath.Join(programs, "boxwright"), "serve", "--config", settingsFile(t, config))
+	work := here().folder(t)
+	cmd := here().command(filepath.Join(programs, "boxwright"), "serve", "--config", settingsFile(t, config))
 	cmd.Dir = work
-	cmd.Env = append(append(environment(work), "BOXWRIGHT_STORAGE_DIR="+work), env...)
+	cmd.Env = append(append(here().environment(work), "BOXWRIGHT_STORAGE_DIR="+work), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

@@ -35,7 +35,7 @@ type outcome struct {
 
 // TestCases plays the cases that concern a run of one program, against one server at the same time.
 func TestCases(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	s := serve(t, setup{config: testImages})
 	cases := slices.Concat(textCases(), outputCases(), timeCases(), fileCases(), dependencyCases(), engineCases())
 	for _, c := range cases {
@@ -82,7 +82,7 @@ func (o outcome) checkEnd(t *testing.T, r result) {
 	if !strings.HasPrefix(r.text, o.status+" (") {
 		t.Errorf("the text begins %.80q; want the status %s", r.text, o.status)
 	}
-	if r.Backend != "docker" || r.RunID == "" || r.DurationMS["total"] <= 0 {
+	if r.Backend != here().backend || r.RunID == "" || r.DurationMS["total"] <= 0 {
 		t.Errorf("the record lacks something: %.1000s", r.raw)
 	}
 }

@@ -14,7 +14,7 @@ import (
 // TestPythonClients: the official client in both of its versions. Its scripts assert what they
 // get; here counts that they end well, without a traceback, and leave nothing.
 func TestPythonClients(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	require(t, "clients")
 	for name, python := range map[string]string{
 		"mcp1": os.Getenv("BOXWRIGHT_CLIENT_MCP1"),
@@ -34,15 +34,15 @@ func TestPythonClients(t *testing.T) {
 
 // TestInspector: the inspector's command line finds nothing wrong with the schemas, and calls.
 func TestInspector(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	require(t, "clients")
 	t.Parallel()
 	state := newState(t)
 	inspect := func(more ...string) (string, string) {
-		args := append([]string{"--cli", filepath.Join(programs, "boxwright"), "serve"}, more...)
-		args = append(args, "-e", "BOXWRIGHT_STORAGE_DIR="+state.dir, "-e", "BOXWRIGHT_LOG_LEVEL=warn")
-		if host := os.Getenv("DOCKER_HOST"); host != "" {
-			args = append(args, "-e", "DOCKER_HOST="+host) // it hands nothing of its own environment on
+		args := append(append([]string{"--cli"}, serverCommand(t)...), more...)
+		// It hands nothing of its own environment on.
+		for _, entry := range append(here().environment(here().folder(t)), "BOXWRIGHT_STORAGE_DIR="+state.dir) {
+			args = append(args, "-e", entry)
 		}
 		return runClient(t, state, os.Getenv("BOXWRIGHT_INSPECTOR"), args...)
 	}
@@ -66,7 +66,8 @@ func TestInspector(t *testing.T) {
 
 func serverCommand(t *testing.T) []string {
 	t.Helper()
-	return []string{filepath.Join(programs, "boxwright"), "serve", "--config", settingsFile(t, "log: {level: warn}\n")}
+	config := settingsFile(t, here().settings(t, "log: {level: warn}\n"))
+	return here().command(filepath.Join(programs, "boxwright"), "serve", "--config", config).Args
 }
 
 // runClient runs a client to its end, which must be a good one.
@@ -75,7 +76,7 @@ func runClient(t *testing.T, s *state, name string, args ...string) (stdout, std
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(environment(t.TempDir()), "BOXWRIGHT_STORAGE_DIR="+s.dir)
+	cmd.Env = append(here().environment(here().folder(t)), "BOXWRIGHT_STORAGE_DIR="+s.dir)
 	var out, errors bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errors
 	if err := cmd.Run(); err != nil {

@@ -23,7 +23,7 @@ import (
 //
 // "config", if there is one, is the settings file.
 func TestTranscripts(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	files, err := filepath.Glob("../testdata/mcp/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no transcripts: %v", err)
@@ -103,6 +103,7 @@ func normal(t *testing.T, w *wire, line []byte) []byte {
 		{` in [0-9]+\.[0-9]+ s`, ` in … s`},
 		{`"(queue|image|dependencies|box|run|collect|total)":[0-9.]+(e-[0-9]+)?`, `"$1":0`},
 		{`"version":"[^"]*"`, `"version":"…"`},
+		{`"backend":"` + here().backend + `"`, `"backend":"$$BACKEND"`},
 	} {
 		text = regexp.MustCompile(r.from).ReplaceAllString(text, r.to)
 	}

@@ -18,7 +18,7 @@ func beginInstall(t *testing.T, s *server) *call {
 
 // TestInstallCancelled: nothing is left of an installation that nobody waits for any more.
 func TestInstallCancelled(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	t.Parallel()
 	s := serve(t, setup{})
 	c := beginInstall(t, s)
@@ -29,7 +29,7 @@ func TestInstallCancelled(t *testing.T) {
 
 // TestInstallTerminated: nor when the server is told to end.
 func TestInstallTerminated(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	t.Parallel()
 	s := serve(t, setup{})
 	c := beginInstall(t, s)
@@ -45,7 +45,7 @@ func TestInstallTerminated(t *testing.T) {
 
 // TestInstallKilled: nor when it is killed and starts again; half an installation is never used.
 func TestInstallKilled(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	t.Parallel()
 	state := newState(t)
 	first := serve(t, setup{state: state})
@@ -65,12 +65,14 @@ func TestInstallKilled(t *testing.T) {
 // TestVolumesPruned: an operator may remove what no box uses, also below a running server. The
 // agent is one of the test's own, so that no other test loses its volume.
 func TestVolumesPruned(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	t.Parallel()
 	s := serve(t, setup{programs: ownAgent(t)})
 	prune := func() {
 		s.awaitNoBoxes(t)
-		docker(t, append([]string{"volume", "rm"}, docker(t, "volume", "ls", "-q", "--filter", s.label())...)...)
+		for name := range here().engine.volumes(t, s.instance()) {
+			here().engine.removeVolume(t, name)
+		}
 	}
 	six := program("import six; print(six.__name__)", "dependencies", []string{"six"})
 	want := outcome{stdout: "six\n"}

@@ -1,9 +1,9 @@
 package e2e
 
 import (
+	"fmt"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,10 +44,11 @@ func TestNoEngine(t *testing.T) {
 
 // TestEngineComesAndGoes: the engine is reached through a socket that is there only at times.
 func TestEngineComesAndGoes(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
+	onlyWhere(t, here().socket != "", "its engine has no socket")
 	t.Parallel()
-	socket := filepath.Join(t.TempDir(), "docker.sock")
-	s := serve(t, setup{env: []string{"DOCKER_HOST=unix://" + socket}})
+	socket := filepath.Join(here().folder(t), "engine.sock")
+	s := serve(t, setup{config: fmt.Sprintf("backends: {%s: {settings: {host: 'unix://%s'}}}\n", here().backend, socket)})
 	away := outcome{refused: "unavailable", says: []string{socket}}
 	there := outcome{stdout: "1\n"}
 	for range 2 {
@@ -76,6 +77,7 @@ func forward(t *testing.T, socket string) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	here().give(t, socket)
 	var mu sync.Mutex
 	var open []net.Conn
 	hold := func(c net.Conn) {
@@ -89,7 +91,7 @@ func forward(t *testing.T, socket string) (stop func()) {
 			if err != nil {
 				return
 			}
-			network, address := engineAddress()
+			network, address, _ := strings.Cut(here().socket, "://")
 			to, err := net.Dial(network, address)
 			if err != nil {
 				_ = from.Close()
@@ -121,18 +123,10 @@ func pipe(to, from net.Conn) {
 	}
 }
 
-func engineAddress() (network, address string) {
-	network, address, ok := strings.Cut(os.Getenv("DOCKER_HOST"), "://")
-	if !ok {
-		return "unix", "/var/run/docker.sock"
-	}
-	return network, address
-}
-
 // TestPluginKilled: the plugin is started again, finds the box that still lives, and neither the
 // run under way nor the next one loses anything.
 func TestPluginKilled(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	t.Parallel()
 	s := serve(t, setup{})
 	for range 2 {
@@ -159,7 +153,7 @@ func (p *process) killPlugin(t *testing.T) {
 
 // TestTwoServersOneState: they share what is installed, and leave each other's boxes alone.
 func TestTwoServersOneState(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	t.Parallel()
 	state := newState(t)
 	one := serve(t, setup{state: state})
@@ -209,7 +203,7 @@ func textless(r result) result {
 
 // TestCancelledOnTheWire: a cancelled call ends, whatever its id looks like.
 func TestCancelledOnTheWire(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	t.Parallel()
 	w := connect(t, setup{})
 	w.handshake(t)

@@ -1,12 +1,12 @@
 package e2e
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 // withPrograms runs the tests against BOXWRIGHT_TEST_BIN, or against programs built for them.
 func withPrograms(run func() int) int {
 	if programs = os.Getenv("BOXWRIGHT_TEST_BIN"); programs != "" {
-		return run()
+		return withReadable(run)
 	}
 	dir, err := os.MkdirTemp("", "boxwright-e2e-")
 	if err != nil {
@@ -49,23 +49,27 @@ func withPrograms(run func() int) int {
 		return 1
 	}
 	programs = dir
+	return withReadable(run)
+}
+
+// withReadable runs the tests with programs that the place's user can read.
+func withReadable(run func() int) int {
+	dir, cleanup, err := here().readable(programs)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	defer cleanup()
+	programs = dir
 	return run()
 }
 
 // build makes what "make build" does, for this machine only.
 func build(dir string) error {
-	arch, err := exec.Command("docker", "version", "--format", "{{.Server.Arch}}").Output()
-	if err != nil {
-		arch, err = exec.Command("go", "env", "GOARCH").Output()
-	}
-	if err != nil {
-		return err
-	}
-	goArch := strings.TrimSpace(string(arch))
 	for name, env := range map[string][]string{
-		"boxwright":                       nil,
-		"boxwright-backend-docker":        nil,
-		"boxwright-agent-linux-" + goArch: {"GOOS=linux", "GOARCH=" + goArch},
+		"boxwright":     nil,
+		here().plugin(): nil,
+		"boxwright-agent-linux-" + runtime.GOARCH: {"GOOS=linux"},
 	} {
 		source, _, _ := strings.Cut(name, "-linux-")
 		cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, name), "../cmd/"+source)
@@ -82,6 +86,9 @@ func build(dir string) error {
 func require(t *testing.T, what string) {
 	t.Helper()
 	why := absence(what)
+	if what == "engine" {
+		what = here().name // as BOXWRIGHT_REQUIRE calls it
+	}
 	switch {
 	case why == "":
 	case slices.Contains(strings.Split(os.Getenv("BOXWRIGHT_REQUIRE"), ","), what):
@@ -93,8 +100,8 @@ func require(t *testing.T, what string) {
 
 func absence(what string) string {
 	switch what {
-	case "docker":
-		return dockerAbsence()
+	case "engine":
+		return engineAbsence()
 	case "clients":
 		for _, name := range []string{"BOXWRIGHT_CLIENT_MCP1", "BOXWRIGHT_CLIENT_MCP2", "BOXWRIGHT_INSPECTOR"} {
 			if _, err := os.Stat(os.Getenv(name)); err != nil {
@@ -106,19 +113,7 @@ func absence(what string) string {
 	return "nobody knows what it is"
 }
 
-var dockerAbsence = sync.OnceValue(func() string {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if err := exec.CommandContext(ctx, "docker", "version").Run(); err != nil {
-		return "no Docker daemon answers; hack/docker-up.sh starts one"
-	}
-	for _, image := range []string{baseImage, preinstalledImage, busyboxImage, emptyImage} {
-		if err := exec.CommandContext(ctx, "docker", "image", "inspect", image).Run(); err != nil {
-			return "there is no image " + image + "; hack/base-image.sh and hack/test-images.sh make it"
-		}
-	}
-	return ""
-})
+var engineAbsence = sync.OnceValue(func() string { return here().engine.absence() })
 
 // eventually waits until ok says yes; what ok says otherwise is in the failure.
 func eventually(t *testing.T, within time.Duration, ok func() (bool, string)) {

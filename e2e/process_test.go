@@ -54,11 +54,11 @@ func launch(t *testing.T, s setup, eat func(line []byte)) *process {
 	if s.programs == "" {
 		s.programs = programs
 	}
-	work := t.TempDir()
+	work := here().folder(t)
 	p := &process{state: s.state, stderr: &lockedBuffer{}, gone: make(chan struct{})}
-	p.cmd = exec.Command(filepath.Join(s.programs, "boxwright"), "serve", "--config", settingsFile(t, s.config))
+	p.cmd = here().command(filepath.Join(s.programs, "boxwright"), "serve", "--config", settingsFile(t, here().settings(t, s.config)))
 	p.cmd.Dir = work
-	p.cmd.Env = append(environment(work), "BOXWRIGHT_STORAGE_DIR="+p.dir)
+	p.cmd.Env = append(here().environment(work), "BOXWRIGHT_STORAGE_DIR="+p.dir)
 	p.cmd.Env = append(p.cmd.Env, s.env...)
 	p.cmd.Stderr = p.stderr
 	var err error
@@ -78,10 +78,11 @@ func launch(t *testing.T, s setup, eat func(line []byte)) *process {
 
 func settingsFile(t *testing.T, text string) string {
 	t.Helper()
-	name := filepath.Join(t.TempDir(), "boxwright.yaml")
+	name := filepath.Join(here().folder(t), "boxwright.yaml")
 	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	here().give(t, name)
 	return name
 }
 
@@ -181,7 +182,7 @@ func (p *process) plugin(t *testing.T) int {
 	t.Helper()
 	pid := 0
 	eventually(t, 20*time.Second, func() (bool, string) {
-		pid = childOf(p.cmd.Process.Pid, "boxwright-backend-docker")
+		pid = childOf(p.cmd.Process.Pid, here().plugin())
 		return pid != 0, "no plugin"
 	})
 	return pid

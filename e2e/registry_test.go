@@ -5,21 +5,23 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
-	"slices"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/crane"
 	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
 // TestImagePolicies fetches a small image from a registry of the test's own. It has no Python,
 // so that a run that got as far as its box says so.
 func TestImagePolicies(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	t.Parallel()
-	ref, asked, gate := publish(t)
+	ref, digest, asked, gate := publish(t)
 	settings := func(pull string) setup {
 		return setup{config: "images: {allow: [python, \"" + strings.TrimSuffix(ref, "box:1") + "*\"], pull: " + pull + "}\n"}
 	}
@@ -55,16 +57,14 @@ func TestImagePolicies(t *testing.T) {
 	}
 
 	repository := strings.TrimSuffix(ref, ":1")
-	digests := docker(t, "image", "inspect", "--format", "{{range .RepoDigests}}{{println .}}{{end}}", ref)
-	i := slices.IndexFunc(digests, func(d string) bool { return strings.HasPrefix(d, repository+"@") })
-	inBox.check(t, missing.run(t, program("print(1)", "image", digests[i])))
+	inBox.check(t, missing.run(t, program("print(1)", "image", repository+"@"+digest)))
 	gone := strings.TrimSuffix(ref, "box:1") + "gone:1"
 	outcome{refused: "not_found", says: []string{gone}}.check(t, missing.run(t, program("print(1)", "image", gone)))
 }
 
-// publish puts an image into a registry on loopback and removes it from the engine. asked counts
-// the registry's requests since then; while gate is held, it answers none.
-func publish(t *testing.T) (ref string, asked func() int64, gate *sync.Mutex) {
+// publish puts a small image into a registry on loopback. asked counts the registry's requests
+// since then; while gate is held, it answers none.
+func publish(t *testing.T) (ref, digest string, asked func() int64, gate *sync.Mutex) {
 	t.Helper()
 	var count atomic.Int64
 	gate = &sync.Mutex{}
@@ -77,10 +77,35 @@ func publish(t *testing.T) (ref string, asked func() int64, gate *sync.Mutex) {
 	}))
 	t.Cleanup(server.Close)
 	ref = strings.TrimPrefix(server.URL, "http://") + "/e2e/box:1"
-	docker(t, "tag", busyboxImage, ref)
-	t.Cleanup(func() { docker(t, "rmi", "-f", ref) })
-	docker(t, "push", "-q", ref)
-	docker(t, "rmi", ref)
+	digest = push(t, ref)
+	t.Cleanup(func() { here().engine.removeImage(t, ref) })
 	count.Store(0)
-	return ref, count.Load, gate
+	return ref, digest, count.Load, gate
+}
+
+// push makes an image for this machine that holds one file, and returns its digest.
+func push(t *testing.T, ref string) string {
+	t.Helper()
+	layer := map[string][]byte{"note": []byte("an image without programs\n")}
+	image, err := crane.Image(layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", runtime.GOARCH
+	if image, err = mutate.ConfigFile(image, config); err != nil {
+		t.Fatal(err)
+	}
+	if err := crane.Push(image, ref, crane.Insecure); err != nil {
+		t.Fatal(err)
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest.String()
 }

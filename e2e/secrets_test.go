@@ -30,7 +30,7 @@ const (
 // TestPrivateIndex installs from an index with a password and a certificate authority of its own,
 // as companies have it. The password must be nowhere but there.
 func TestPrivateIndex(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	t.Parallel()
 	address, bundle := privateIndex(t)
 	s := serve(t, setup{config: fmt.Sprintf(`log: {level: debug}
@@ -74,7 +74,7 @@ for folder, _, names in os.walk('/opt/boxwright'):
 
 // TestWrongPassword: an index that refuses is a plain error, still without the password.
 func TestWrongPassword(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	t.Parallel()
 	address, bundle := privateIndex(t)
 	const wrong = "wr0ng-55aa"
@@ -90,10 +90,10 @@ func TestWrongPassword(t *testing.T) {
 // and the file of its certificate authority.
 func privateIndex(t *testing.T) (address, bundle string) {
 	t.Helper()
-	gateway := docker(t, "network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}")[0]
-	listener, err := net.Listen("tcp", net.JoinHostPort(gateway, "0"))
+	host := hostAddress(t)
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
-		t.Skipf("the engine's network is not this machine's: %v", err)
+		t.Fatal(err)
 	}
 	const wheel = "e2e_private-1.0-py3-none-any.whl"
 	mux := http.NewServeMux()
@@ -113,11 +113,11 @@ func privateIndex(t *testing.T) (address, bundle string) {
 	_ = server.Listener.Close()
 	server.Listener = listener
 	server.Config.ErrorLog = nil
-	certificate, authority := certify(t, gateway)
+	certificate, authority := certify(t, host)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	bundle = filepath.Join(t.TempDir(), "authority.pem")
+	bundle = filepath.Join(here().folder(t), "authority.pem")
 	if err := os.WriteFile(bundle, authority, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 // TestFaultsOfTheSeeds: what was wrong with the two earlier programs, by the numbers of the list
 // of what Boxwright must offer in their place.
 func TestFaultsOfTheSeeds(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	s := serve(t, setup{})
 	for name, play := range map[string]func(*testing.T, *server){
 		"1 a file with a quote in its name":    quoteInName,

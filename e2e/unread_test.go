@@ -11,7 +11,8 @@ import (
 // TestNobodyReadsTheServer: a client that dies closes all pipes at once. A server that the kernel ended
 // for writing into one of them could not clean up.
 func TestNobodyReadsTheServer(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
+	onlyWhere(t, here().isDocker(), "it is about the server alone")
 	t.Parallel()
 	for name, closed := range map[string][]int{"stdout": {0}, "stderr": {1}, "both": {0, 1}} {
 		t.Run(name, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 // TestTwentyMegabytes: a lot of output costs little more than printing it, and no memory. It
 // runs by itself, for the sake of its times.
 func TestTwentyMegabytes(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	s := serve(t, setup{})
 	outcome{stdout: "hello\n"}.check(t, s.run(t, program("print('hello')")))
 	before := s.peakMemory(t)
@@ -44,7 +44,7 @@ print(time.time() - began, file=sys.stderr)`, lines)))
 
 // TestTwentyAtOnce: each of 20 runs at once gets its own output and its own files.
 func TestTwentyAtOnce(t *testing.T) {
-	require(t, "docker")
+	require(t, "engine")
 	t.Parallel()
 	s := serve(t, setup{})
 	var all sync.WaitGroup
