@@ -136,6 +136,9 @@ func newBox(tb testing.TB, image string, options ...string) *box {
 		"--tmpfs", core.GuestWork + tmpfs, "--tmpfs", core.GuestHome + tmpfs, "--tmpfs", core.GuestTmp + tmpfs,
 		"-v", shared.volume + ":" + core.GuestBin + ":ro", "--workdir", "/", "--entrypoint", core.GuestAgent,
 	}, options...)
+	if runtime := os.Getenv("BOXWRIGHT_TEST_RUNTIME"); runtime != "" {
+		args = append(args, "--runtime", runtime)
+	}
 	id, err := docker(append(append(args, image), agentFlags...)...)
 	if err != nil {
 		tb.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/preview"
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/watch"
 	"github.com/boxwright/boxwright/core"
 )
 
@@ -38,6 +39,8 @@ func run(args []string) error {
 		return dial(os.Stdin, os.Stdout) //nolint:forbidigo // its stdout is the stream to the host
 	case "preview":
 		return renderPreview(args)
+	case "inspect":
+		return inspect(args, os.Stdout) //nolint:forbidigo // its stdout is for whoever asked
 	case "version":
 		_, err := io.WriteString(os.Stdout, version+"\n") //nolint:forbidigo // its stdout is for whoever asked
 		return err
@@ -61,6 +64,7 @@ type options struct {
 	expires string
 	preload string
 	dialUID int
+	bounds  watch.Bounds
 }
 
 func parse(args []string) (options, error) {
@@ -69,6 +73,8 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.expires, "expires", "", "`time` (RFC 3339) at which the box ends by itself")
 	flags.StringVar(&o.preload, "preload", "", "comma-separated `modules` that Python programs find loaded")
 	flags.IntVar(&o.dialUID, "dial-uid", core.DialUID, "`user` that may connect")
+	flags.Int64Var(&o.bounds.Memory, "max-memory", 0, "`bytes` that the box may use; 0 leaves that to the engine")
+	flags.Int64Var(&o.bounds.Processes, "max-processes", 0, "`number` of processes and threads that may be; 0 leaves that to the engine")
 	if err := flags.Parse(args); err != nil {
 		return o, core.Errorf(core.ErrInvalid, "%w", err)
 	}
