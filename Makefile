@@ -4,15 +4,20 @@ SHELL := bash
 .NOTPARALLEL:
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-# What no test may skip for want of: "make test" sets all of it up.
-REQUIRE ?= docker,uv,clients
-TEST_TIMEOUT ?= 30m
+# The places for boxes that the end-to-end tests run in; "make test" sets all of them up.
+PLACES ?= docker podman podman-rootless gvisor gvisor-rootless
+# What no test may skip for want of.
+REQUIRE ?= $(subst $(space),$(comma),$(PLACES)),docker-runsc,python-plugin,uv,clients
+TEST_TIMEOUT ?= 15m
 
 GO_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
 BACKENDS = $(notdir $(wildcard cmd/boxwright-backend-*))
 AGENT_ARCHS = amd64 arm64
 # The race detector needs a C compiler; without one the tests run without it.
 RACE = $(if $(shell command -v "$$(go env CC)"),-race)
+
+comma := ,
+space := $(subst ,, )
 
 TOOLS = $(CURDIR)/.tools/bin
 BUF = go run github.com/bufbuild/buf/cmd/buf@v1.75.0
@@ -35,19 +40,27 @@ build: ## Build the server, the agent and the backends into bin/
 	for backend in $(BACKENDS); do $(GO_BUILD) -o bin/$$backend ./cmd/$$backend; done
 
 .PHONY: demo
-demo: build engines ## Show what it does, on this machine
+demo: build ## Show what it does, on this machine, with the engine that it has or with none
 	hack/demo.sh
 
 .PHONY: engines
-engines: ## Make a Docker daemon and the default image available
-	hack/docker-up.sh
-	hack/base-image.sh
+engines: ## Make every place for boxes available, with the images of the tests
+	mkdir -p .test
+	hack/engines.sh >.test/engines.new
+	hack/python-plugin.sh >>.test/engines.new
+	hack/clients.sh >>.test/engines.new
+	mv .test/engines.new .test/engines
 
 .PHONY: test
 test: engines build lint test-unit ## Set up the engines, then lint and run every test
-	hack/test-images.sh
-	clients=$$(hack/clients.sh); set -a; eval "$$clients"; \
-	BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin go test -count=1 -timeout $(TEST_TIMEOUT) ./...
+	set -a; . .test/engines; \
+	BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin go test -count=1 -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -v /e2e$$); \
+	BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin hack/e2e.sh $(PLACES)
+
+.PHONY: test-places
+test-places: engines build ## Run the end-to-end tests in each of PLACES, and show case by place
+	set -a; . .test/engines; \
+	BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin hack/e2e.sh $(PLACES)
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no engine, with the race detector
@@ -75,9 +88,9 @@ golden: ## Rewrite the golden files; review the diff
 	if [ -n "$$packages" ]; then go test -short -count=1 $$packages -update; fi
 
 .PHONY: bench
-bench: engines build ## Measure latency and throughput against the bare engine
-	go run ./hack/bench
+bench: engines build ## Measure every place for boxes against its bare engine, side by side
+	set -a; . .test/engines; go run ./hack/bench $(PLACES)
 
 .PHONY: clean
 clean: ## Delete what the other targets made here; caches and engines stay
-	rm -rf bin dist .tools demo-output coverage.*
+	rm -rf bin dist .tools .test demo-output coverage.*
