@@ -29,7 +29,7 @@ var layers = []struct {
 	{path: "ports", may: []string{"core"}},
 	{path: "proto/wire", may: []string{"core"}, outside: []string{"google.golang.org/"}},
 	{path: "proto", outside: []string{"google.golang.org/", "github.com/containerd/ttrpc"}},
-	{path: "plugins/sdk", may: []string{"core", "ports", "proto", "proto/wire"}, outside: []string{"google.golang.org/", "github.com/hashicorp/go-plugin", "github.com/hashicorp/go-hclog"}},
+	{path: "plugins/sdk", may: []string{"core", "ports", "proto", "proto/wire"}, outside: []string{"google.golang.org/", "github.com/hashicorp/go-plugin", "github.com/hashicorp/go-hclog", "github.com/containerd/ttrpc"}},
 	{path: "plugins", may: []string{"core", "ports", "plugins/sdk"}, outside: []string{"*"}, apart: true},
 	{path: "adapters/guest", may: []string{"core", "ports", "proto", "proto/wire"}, outside: []string{"*"}},
 	{path: "adapters/pluginhost", may: []string{"core", "ports", "plugins/sdk"}, outside: []string{"*"}},

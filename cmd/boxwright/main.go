@@ -33,10 +33,7 @@ func main() {
 	code := 0
 	if err := command().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "boxwright:", err)
-		code = exitFailure
-		if core.KindOf(err) == core.ErrInvalid {
-			code = exitUsage
-		}
+		code = exitCode(err)
 	}
 	stop()
 	os.Exit(code)
@@ -64,7 +61,7 @@ and flags; configs/full.yaml lists them all.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return core.Errorf(core.ErrInvalid, "%s", err).WithHint("see boxwright serve --help")
 	})
-	root.AddCommand(serveCommand(), &cobra.Command{
+	root.AddCommand(serveCommand(), pluginCommand(), &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
@@ -72,6 +69,15 @@ and flags; configs/full.yaml lists them all.`,
 	})
 	root.SetOut(os.Stdout) //nolint:forbidigo // help and version are for a person; serve never prints
 	return root
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		Run:   func(c *cobra.Command, _ []string) { c.Println("boxwright", version) },
+	}
 }
 
 // serveFlags are the flags of serve. Those that are settings have the key's name in settings.
@@ -98,7 +104,7 @@ func serveCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&flags.file, "config", "", "settings file; default $XDG_CONFIG_HOME/boxwright/config.yaml")
 	for key, usage := range map[string]string{
-		"backend":   "the backend that makes boxes, such as docker",
+		"backend":   "the backend that makes boxes: auto, docker, podman, gvisor, or one of the settings' own",
 		"transport": "how clients talk to the server: stdio",
 	} {
 		flags.settings[key] = c.Flags().String(key, "", usage)
@@ -126,11 +132,13 @@ func (f serveFlags) load(c *cobra.Command) (config.Config, error) {
 		}
 	}
 	settings, err := config.Load(source)
-	if _, statErr := os.Stat(localFile); statErr == nil && source.File == "" {
-		settings.Notes = append(settings.Notes, localFile+" in the working directory is not read by itself; name it with --config "+localFile)
+	for _, name := range localFiles() {
+		if _, statErr := os.Stat(name); statErr == nil && source.File == "" {
+			settings.Notes = append(settings.Notes, name+" in the working directory is not read by itself; name it with --config "+name)
+		}
 	}
 	return settings, err
 }
 
-// localFile is where people put settings of a project.
-const localFile = "boxwright.yaml"
+// localFiles are where people put settings of a project.
+func localFiles() []string { return []string{"boxwright.yaml", "boxwright.yml"} }

@@ -114,15 +114,9 @@ func checkDialUnknown(ctx context.Context, env Env) error {
 }
 
 func checkDialStopped(ctx context.Context, env Env) error {
-	if env.Hooks.Stop == nil {
-		return skipError{"Stop"}
-	}
-	box, err := env.create(ctx, nil)
+	box, err := env.stopped(ctx)
 	if err != nil {
 		return err
-	}
-	if err := env.Hooks.Stop(ctx, box.ID); err != nil {
-		return fmt.Errorf("stopping it: %w", err)
 	}
 	stream, err := env.Backend.Dial(ctx, box.ID)
 	if err == nil {

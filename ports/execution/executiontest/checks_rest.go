@@ -90,15 +90,9 @@ func checkListInstance(ctx context.Context, env Env) error {
 }
 
 func checkListStopped(ctx context.Context, env Env) error {
-	if env.Hooks.Stop == nil {
-		return skipError{"Stop"}
-	}
-	box, err := env.create(ctx, nil)
+	box, err := env.stopped(ctx)
 	if err != nil {
 		return err
-	}
-	if err := env.Hooks.Stop(ctx, box.ID); err != nil {
-		return fmt.Errorf("stopping it: %w", err)
 	}
 	return env.eventually(ctx, func() error {
 		found, ok, err := env.find(ctx, box.ID)
@@ -156,15 +150,9 @@ func checkDestroyAgain(ctx context.Context, env Env) error {
 }
 
 func checkDestroyStopped(ctx context.Context, env Env) error {
-	if env.Hooks.Stop == nil {
-		return skipError{"Stop"}
-	}
-	box, err := env.create(ctx, nil)
+	box, err := env.stopped(ctx)
 	if err != nil {
 		return err
-	}
-	if err := env.Hooks.Stop(ctx, box.ID); err != nil {
-		return fmt.Errorf("stopping it: %w", err)
 	}
 	if err := env.Backend.Destroy(ctx, box.ID); err != nil {
 		return err

@@ -36,7 +36,8 @@ func FakeDigest(ref string) string {
 }
 
 // Fake is a backend in memory that keeps the port's promises. Its agent is a goroutine that
-// answers the lines "ping", "stop" and "inside FOLDER…". Weak and Down may be set before use.
+// answers the lines "ping", "stop" and "inside FOLDER…", and ends when its box's time is over. Weak
+// and Down may be set before use.
 type Fake struct {
 	Weak core.Limit // this limit is not enforced
 	Down bool       // the engine cannot be reached
@@ -191,6 +192,9 @@ func (f *Fake) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) 
 			return core.Box{}, err
 		}
 		do()
+	}
+	if end := spec.Labels.Expires; !end.IsZero() {
+		time.AfterFunc(time.Until(end), func() { f.stop(box) })
 	}
 	return box.Box, nil
 }

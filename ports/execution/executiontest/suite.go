@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -39,6 +38,9 @@ type Hooks struct {
 	Inside func(ctx context.Context, stream io.ReadWriteCloser, folders []string) (Inside, error)
 	// Stop ends the box's agent, and leaves the box.
 	Stop func(ctx context.Context, box string) error
+	// Expires says that the boxes' agent is the real one, which ends by itself when its time is
+	// over; so a box can be stopped where Stop is nil.
+	Expires bool
 	// ForeignBox makes a container that is not Boxwright's.
 	ForeignBox func(ctx context.Context) (Foreign, error)
 	// ForeignVolume makes a volume that is not Boxwright's.
@@ -98,6 +100,15 @@ func (e skipError) Error() string { return "the harness has no hook " + e.hook }
 // Skipped reports whether a check could not be made for want of a hook.
 func Skipped(err error) bool { return errors.As(err, &skipError{}) }
 
+// MissingHook names the hook for want of which a check was skipped; "" if err is another.
+func MissingHook(err error) string {
+	missing, ok := errors.AsType[skipError](err)
+	if !ok {
+		return ""
+	}
+	return missing.hook
+}
+
 // require is the variable that forbids to skip what a machine is set up for.
 const require = "BOXWRIGHT_REQUIRE"
 
@@ -139,8 +150,8 @@ func Run(t *testing.T, newEnv func(t *testing.T) Env, maySkip ...string) {
 	}
 }
 
-// Sweep removes everything of the environment's installation.
-func Sweep(ctx context.Context, env Env) error {
+// Sweep removes everything of the environment's installation, but volumes of the purposes to keep.
+func Sweep(ctx context.Context, env Env, keep ...core.Purpose) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	have, err := env.Backend.List(ctx, env.Instance)
@@ -152,148 +163,12 @@ func Sweep(ctx context.Context, env Env) error {
 		all = append(all, env.Backend.Destroy(ctx, box.ID))
 	}
 	for _, v := range have.Volumes {
-		all = append(all, env.Backend.RemoveVolume(ctx, v.Name))
+		if !slices.Contains(keep, v.Labels.Purpose) {
+			all = append(all, env.Backend.RemoveVolume(ctx, v.Name))
+		}
 	}
 	return errors.Join(all...)
 }
 
 // NewInstance is the name of an installation that nobody else uses.
 func NewInstance() string { return "test-" + strings.ToLower(rand.Text()[:12]) }
-
-// labels are the environment's own, for one purpose.
-func (env Env) labels(purpose core.Purpose) core.Labels {
-	return core.Labels{Instance: env.Instance, Server: "server-1", Tenant: "tenant-1", Purpose: purpose}
-}
-
-// limits are small enough for many boxes at once.
-func (env Env) limits() core.Limits {
-	return core.Limits{MemoryBytes: 256 << 20, CPUs: 0.5, PIDs: 64, DiskBytes: 16 << 20}
-}
-
-func (env Env) spec() core.BoxSpec {
-	return core.BoxSpec{Image: env.Image, Limits: env.limits(), Labels: env.labels(core.PurposeRun), Unenforced: core.UnenforcedWarn}
-}
-
-// create makes a box by the environment's spec, changed by change.
-func (env Env) create(ctx context.Context, change func(*core.BoxSpec)) (core.Box, error) {
-	spec := env.spec()
-	if change != nil {
-		change(&spec)
-	}
-	box, err := env.Backend.Create(ctx, spec)
-	if err != nil {
-		return box, fmt.Errorf("creating a box: %w", err)
-	}
-	return box, nil
-}
-
-// volume makes a volume with a name that nobody else uses.
-func (env Env) volume(ctx context.Context) (core.Volume, error) {
-	v, err := env.Backend.EnsureVolume(ctx, core.Volume{Name: env.volumeName(), Labels: env.labels(core.PurposeCache)})
-	if err != nil {
-		return v, fmt.Errorf("making a volume: %w", err)
-	}
-	return v, nil
-}
-
-func (env Env) volumeName() string {
-	return "boxwright-" + env.Instance + "-" + strings.ToLower(rand.Text()[:8])
-}
-
-// answers dials the box and asks its agent.
-func (env Env) answers(ctx context.Context, box string) error {
-	stream, err := env.Backend.Dial(ctx, box)
-	if err != nil {
-		return fmt.Errorf("dialling: %w", err)
-	}
-	defer closing(stream)
-	if env.Hooks.Answers == nil {
-		return nil
-	}
-	return env.Hooks.Answers(ctx, stream)
-}
-
-func (env Env) inside(ctx context.Context, box string, folders ...string) (Inside, error) {
-	stream, err := env.Backend.Dial(ctx, box)
-	if err != nil {
-		return Inside{}, fmt.Errorf("dialling: %w", err)
-	}
-	defer closing(stream)
-	return env.Hooks.Inside(ctx, stream, folders)
-}
-
-// closing closes what a check has done with; how that ends is no part of its sentence.
-func closing(c io.Closer) { _ = c.Close() }
-
-// find returns the box as List shows it.
-func (env Env) find(ctx context.Context, box string) (found core.Box, ok bool, err error) {
-	have, err := env.Backend.List(ctx, env.Instance)
-	if err != nil {
-		return found, false, fmt.Errorf("listing: %w", err)
-	}
-	for _, b := range have.Boxes {
-		if b.ID == box {
-			return b, true, nil
-		}
-	}
-	return found, false, nil
-}
-
-func (env Env) findVolume(ctx context.Context, name string) (found core.Volume, ok bool, err error) {
-	have, err := env.Backend.List(ctx, env.Instance)
-	if err != nil {
-		return found, false, fmt.Errorf("listing: %w", err)
-	}
-	for _, v := range have.Volumes {
-		if v.Name == name {
-			return v, true, nil
-		}
-	}
-	return found, false, nil
-}
-
-// nothingLeft waits until the installation has no box: a clean-up may outlast a cancelled call.
-func (env Env) nothingLeft(ctx context.Context) error {
-	return env.eventually(ctx, func() error {
-		have, err := env.Backend.List(ctx, env.Instance)
-		if err != nil {
-			return err
-		}
-		if len(have.Boxes) > 0 {
-			return fmt.Errorf("%d boxes are left, such as %+v", len(have.Boxes), have.Boxes[0])
-		}
-		return nil
-	})
-}
-
-// eventually repeats f until it returns nil, and returns its last error when it never does.
-func (env Env) eventually(ctx context.Context, f func() error) error {
-	ctx, cancel := env.patience(ctx)
-	defer cancel()
-	for {
-		err := f()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			return err
-		}
-	}
-}
-
-func (env Env) patience(ctx context.Context) (context.Context, context.CancelFunc) {
-	if env.Patience > 0 {
-		return context.WithTimeout(ctx, env.Patience)
-	}
-	return context.WithTimeout(ctx, 20*time.Second)
-}
-
-// wantKind reports an error of another kind than kind; want nil by "".
-func wantKind(what string, err error, kind core.Kind) error {
-	if got := core.KindOf(err); got != kind {
-		return fmt.Errorf("%s: got %q (%s), want %q", what, string(got), fmt.Sprint(err), string(kind))
-	}
-	return nil
-}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/boxwright/boxwright/adapters/config"
+	"github.com/boxwright/boxwright/adapters/pluginhost"
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution/executiontest"
+)
+
+// listTime bounds how long one plugin may take to tell about itself.
+const listTime = 20 * time.Second
+
+// listed is one plugin and how it is.
+type listed struct {
+	Name    string `json:"name"`
+	Path    string `json:"path"`
+	Version string `json:"version,omitempty"`
+	Engine  string `json:"engine,omitempty"`
+	Healthy bool   `json:"healthy"`
+	Problem string `json:"problem,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+func pluginListCommand() *cobra.Command {
+	var file, folder string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the backend plugins beside this program and in the settings",
+		Long: `Starts every backend plugin that lies beside this program or that the settings name,
+and prints its version, its engine, and whether it works or why not.`,
+		Args: noSuchCommand,
+		RunE: func(c *cobra.Command, _ []string) error {
+			settings, err := loadSettings(file)
+			if err != nil {
+				return err
+			}
+			if folder == "" {
+				self, err := os.Executable()
+				if err != nil {
+					return core.Errorf(core.ErrInternal, "this program cannot find its own executable: %w", err)
+				}
+				folder = filepath.Dir(self)
+			}
+			plugins := askAll(c.Context(), findPlugins(folder, settings.Backends))
+			if asJSON {
+				return writeJSON(c.OutOrStdout(), plugins)
+			}
+			return printPlugins(c.OutOrStdout(), plugins)
+		},
+	}
+	c.Flags().StringVar(&file, "config", "", "settings file; default $XDG_CONFIG_HOME/boxwright/config.yaml")
+	c.Flags().StringVar(&folder, "dir", "", "the folder to look in; default this program's own")
+	c.Flags().BoolVar(&asJSON, "json", false, "print a JSON list")
+	return c
+}
+
+func loadSettings(file string) (config.Config, error) {
+	source := config.Source{File: file, Explicit: file != "", Environ: os.Environ()}
+	if file == "" {
+		source.File, source.Explicit = config.Find(source.Environ)
+	}
+	return config.Load(source)
+}
+
+// findPlugins returns how to start each plugin, by name.
+func findPlugins(folder string, sections map[string]config.Backend) []pluginhost.Config {
+	paths := map[string]string{}
+	files, _ := filepath.Glob(filepath.Join(folder, pluginPrefix+"*")) // the pattern is well-formed
+	for _, path := range files {
+		paths[pluginName(path)] = path
+	}
+	for name, section := range sections {
+		if section.Path != "" {
+			paths[name] = section.Path
+		} else if _, found := paths[name]; !found {
+			paths[name] = filepath.Join(folder, pluginPrefix+name)
+		}
+	}
+	var found []pluginhost.Config
+	for _, name := range slices.Sorted(maps.Keys(paths)) {
+		section := sections[name]
+		found = append(found, pluginhost.Config{
+			Name: name, Path: paths[name], SHA256: section.SHA256, EnvAllow: pluginEnv(section.Env),
+			Settings: settingsOf(section), Instance: executiontest.NewInstance(), Server: "list",
+		})
+	}
+	return found
+}
+
+// settingsOf is the section's settings as a plugin gets them; what is no JSON is none.
+func settingsOf(section config.Backend) json.RawMessage {
+	if section.Settings == nil {
+		return nil
+	}
+	raw, err := json.Marshal(section.Settings)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// askAll asks all plugins at the same time.
+func askAll(ctx context.Context, all []pluginhost.Config) []listed {
+	plugins := make([]listed, len(all))
+	var asking sync.WaitGroup
+	for i, cfg := range all {
+		asking.Go(func() { plugins[i] = askPlugin(ctx, cfg) })
+	}
+	asking.Wait()
+	return plugins
+}
+
+func askPlugin(ctx context.Context, cfg pluginhost.Config) listed {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	plugin := pluginhost.Open(cfg)
+	defer func() { _ = plugin.Close(ctx) }() // it is killed if it does not leave
+	found := listed{Name: cfg.Name, Path: cfg.Path}
+	info, err := plugin.Info(ctx)
+	if err != nil {
+		found.Problem, found.Hint = core.MessageOf(err), core.HintOf(err)
+		return found
+	}
+	found.Healthy, found.Version = true, info.Version
+	found.Engine = strings.TrimSpace(info.Engine + " " + info.EngineVersion)
+	return found
+}
+
+func writeJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(v); err != nil {
+		return core.Errorf(core.ErrInternal, "the output cannot be written: %w", err)
+	}
+	return nil
+}
+
+func printPlugins(w io.Writer, plugins []listed) error {
+	if len(plugins) == 0 {
+		say(w, "there is no backend plugin beside this program, and the settings name none\n")
+		return nil
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	say(table, "NAME\tVERSION\tENGINE\tSTATE\tPATH\n")
+	for _, p := range plugins {
+		state := "works"
+		if !p.Healthy {
+			state = "fails"
+		}
+		say(table, "%s\t%s\t%s\t%s\t%s\n", p.Name, orDash(p.Version), orDash(p.Engine), state, p.Path)
+	}
+	_ = table.Flush() // as say
+	for _, p := range plugins {
+		if !p.Healthy {
+			say(w, "%s: %s\n", p.Name, p.Problem)
+		}
+	}
+	return nil
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
