@@ -147,7 +147,7 @@ func noNetwork(t *testing.T, s *server) {
 		}
 	}()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	hosts, _ := json.Marshal(append(hostAddresses(), "10.0.2.2")) // the last is where slirp4netns has the host
+	hosts, _ := json.Marshal(append(hostAddresses(), "127.0.0.1", "::1", "10.0.2.2")) // the last is where slirp4netns has the host
 	code := `import json, socket, sys, six
 asked = json.load(sys.stdin)
 for host, port in [['1.1.1.1', 53], ['169.254.169.254', 80], ['host.docker.internal', 80], ['example.com', 443],

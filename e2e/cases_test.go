@@ -37,7 +37,7 @@ type outcome struct {
 func TestCases(t *testing.T) {
 	require(t, "engine")
 	s := serve(t, setup{config: testImages})
-	cases := slices.Concat(textCases(), outputCases(), timeCases(), fileCases(), dependencyCases(), engineCases())
+	cases := slices.Concat(textCases(), outputCases(), timeCases(), fileCases(), dependencyCases(), engineCases(), bombCases())
 	for _, c := range cases {
 		t.Run(c.id, func(t *testing.T) {
 			t.Parallel()

@@ -24,6 +24,9 @@ const (
 	emptyImage        = "boxwright-test/empty:1"        // nothing at all
 )
 
+// cpuNotHeld is the warning of an engine that cannot bound the use of processors.
+const cpuNotHeld = "the cpu limit does not hold: this engine cannot enforce it"
+
 // place is where the boxes of the tests live. One test process has one: BOXWRIGHT_TEST_BACKEND
 // names it.
 type place struct {
@@ -138,7 +141,7 @@ func (p *place) withoutCgroups() *place {
 		return p // cgroup v2 can be delegated to a user
 	}
 	p.config["limits"] = map[string]any{"unenforced": "warn"}
-	p.declared = []string{"the cpu limit does not hold: this engine cannot enforce it"}
+	p.declared = []string{cpuNotHeld}
 	return p
 }
 
