@@ -7,6 +7,7 @@ type Request struct {
 	Code         string         // Python source
 	Dependencies []string       // requirements of packages
 	Image        string         // "" is the operator's default
+	Backend      string         // "" leaves it to the operator
 	Timeout      *time.Duration // nil is the operator's default
 	Stdin        *string        // nil is closed
 	Files        []Input

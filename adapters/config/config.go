@@ -20,11 +20,14 @@ const NoFiles = "none"
 // Config is every setting. Each field's comment is the documentation of its key; configs/full.yaml
 // lists all keys with their defaults.
 type Config struct {
-	// Backend names the backend that is used when nobody asks for another.
+	// Backend names the backend that is used when nobody asks for another. auto: the first of docker,
+	// podman and gvisor that works when the server starts, or else at the next call.
 	Backend string `koanf:"backend"`
-	// Backends holds the settings of each backend, by name. A backend whose plugin lies beside
-	// the server's executable needs none.
+	// Backends holds the settings of each backend, by the name that users see. A backend whose plugin
+	// lies beside the server's executable needs none. If there are several, clients may choose.
 	Backends map[string]Backend `koanf:"backends"`
+	// Routes send some runs to a backend of their own; the first that matches counts.
+	Routes []Route `koanf:"routes" empty:"falls back"`
 	// Transport is how clients talk to the server.
 	Transport string `koanf:"transport" allowed:"stdio"`
 
@@ -42,7 +45,9 @@ type Config struct {
 
 // Backend is where a plugin is and what it is told.
 type Backend struct {
-	// Path is the plugin's executable. Empty: boxwright-backend-NAME beside the server's own.
+	// Plugin is the plugin's name, so that several backends may be of one plugin. Empty: the backend's.
+	Plugin string `koanf:"plugin" empty:"falls back"`
+	// Path is the plugin's executable. Empty: boxwright-backend-PLUGIN beside the server's own.
 	Path string `koanf:"path" path:"yes" empty:"falls back"`
 	// SHA256 pins the executable: 64 hexadecimal digits. Empty: not checked.
 	SHA256 string `koanf:"sha256"`
@@ -102,9 +107,10 @@ func (f Files) Room(s Storage) int64 {
 
 // Images says which images boxes are made from.
 type Images struct {
-	// Default is the image of a run that names none.
-	Default string `koanf:"default"`
-	// Allow lists the patterns of images that clients may ask for: see core.ImagePolicy.
+	// Default is the image of a run that names none. Empty: the backend's own, else python:3.11-slim.
+	// It may always be asked for.
+	Default string `koanf:"default" empty:"falls back"`
+	// Allow lists the patterns of further images that clients may ask for: see core.ImagePolicy.
 	Allow []string `koanf:"allow"`
 	// Pull is when an image is fetched from its registry.
 	Pull string `koanf:"pull" allowed:"missing,always,never"`
@@ -171,7 +177,7 @@ type Runs struct {
 	OutputTail Size `koanf:"output_tail"`
 	// OutputKeep is how much of each is kept as a file when an answer cannot hold it, in bytes.
 	OutputKeep Size `koanf:"output_keep"`
-	// MaxConcurrent is how many runs go on at the same time; further ones wait.
+	// MaxConcurrent is how many runs go on at the same time on one backend; further ones wait.
 	MaxConcurrent int64 `koanf:"max_concurrent"`
 }
 
@@ -220,13 +226,13 @@ type Log struct {
 func Default() Config {
 	limits := core.DefaultLimits()
 	return Config{
-		Backend:   "docker",
+		Backend:   Auto,
 		Transport: "stdio",
 		Storage:   Storage{Artifacts: "disk", Environments: "disk"},
 		Files: Files{
 			MaxAge: hours(7 * 24), MaxBytes: 5 << 30, MaxFile: 100 << 20, MaxPerRun: 200 << 20, InlineImage: 500 << 10,
 		},
-		Images: Images{Default: "python:3.11-slim", Allow: []string{"python"}, Pull: "missing"},
+		Images: Images{Allow: []string{"python"}, Pull: "missing"},
 		Limits: Limits{Memory: Size(limits.MemoryBytes), CPUs: limits.CPUs, PIDs: limits.PIDs, Unenforced: "refuse"},
 		Runs: Runs{
 			Timeout: seconds(30), MaxTimeout: seconds(600),

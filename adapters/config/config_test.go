@@ -195,7 +195,7 @@ func TestRoom(t *testing.T) {
 
 // Only what falls back may be empty.
 func TestEmptyIsNotAlwaysNothing(t *testing.T) {
-	for _, key := range []string{"backend", "images.default", "limits.memory", "log.level"} {
+	for _, key := range []string{"backend", "images.pull", "limits.memory", "log.level"} {
 		if _, err := config.Load(config.Source{Environ: []string{"HOME=/h"}, PipConfigs: []string{}, Flags: map[string]string{key: ""}}); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%s: got %v", key, err)
 		}
@@ -247,6 +247,8 @@ func TestFind(t *testing.T) {
 		}
 	}
 	check("", false)
+	write(t, ".config/boxwright/config.yml", "")
+	check(filepath.Join(dir, ".config/boxwright/config.yml"), false)
 	write(t, ".config/boxwright/config.yaml", "")
 	check(filepath.Join(dir, ".config/boxwright/config.yaml"), false)
 	write(t, "xdg/boxwright/config.yaml", "")
@@ -256,6 +258,20 @@ func TestFind(t *testing.T) {
 	check(filepath.Join(dir, "xdg/boxwright/config.yaml"), false) // anybody's project may hold one
 	environ = append(environ, "BOXWRIGHT_CONFIG=missing.yaml")
 	check("missing.yaml", true)
+}
+
+// The file that is not read is named.
+func TestTwoSpellings(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "config.yaml"), "limits: {cpus: 2}")
+	write(t, filepath.Join(dir, "config.yml"), "limits: {cpus: 3}")
+	c := load(t, config.Source{File: filepath.Join(dir, "config.yaml")})
+	if c.Limits.CPUs != 2 || len(c.Notes) != 1 || !strings.Contains(c.Notes[0], "config.yml is not read") {
+		t.Errorf("got %v CPUs, notes %q", c.Limits.CPUs, c.Notes)
+	}
+	if c := load(t, config.Source{File: filepath.Join(dir, "config.yml")}); c.Limits.CPUs != 3 || len(c.Notes) != 0 {
+		t.Errorf("got %v CPUs, notes %q", c.Limits.CPUs, c.Notes)
+	}
 }
 
 func TestMissingFile(t *testing.T) {

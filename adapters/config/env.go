@@ -91,8 +91,8 @@ func textSetting(k key, text, origin string, env environment) setting {
 // findVariable returns the key of an environment variable.
 func (s schema) findVariable(variable string) (key, bool) {
 	for _, k := range s {
-		if k.form == formTable {
-			continue // a table has no form as text
+		if !k.isText() {
+			continue
 		}
 		if k.variable() == variable {
 			return k, !strings.Contains(k.name, anyBackend)
@@ -111,7 +111,7 @@ func (s schema) findVariable(variable string) (key, bool) {
 func (s schema) nearestVariable(name string) string {
 	var candidates []string
 	for _, k := range s {
-		if k.form != formTable {
+		if k.isText() {
 			candidates = append(candidates, k.variable())
 		}
 	}
@@ -123,7 +123,7 @@ func flagLayer(keys schema, env environment, flags map[string]string) layer {
 	var l layer
 	for _, name := range sortedKeys(flags) {
 		k, ok := keys.find(name)
-		if !ok || k.form == formTable {
+		if !ok || !k.isText() {
 			l.faultf(keys.nearest(name), "flag: %s is not a setting", name)
 			continue
 		}

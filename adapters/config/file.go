@@ -134,6 +134,10 @@ func (r *fileReader) entry(k, v *yaml.Node, section string) {
 	if v.Kind == yaml.ScalarNode && v.Tag == "!!null" {
 		return // "key:" with nothing behind it leaves the default
 	}
+	if found.form == formRoutes {
+		r.routes(found, v)
+		return
+	}
 	value, err := plain(v)
 	if err != nil {
 		r.faultf("", "%s: %s cannot be read: %w", r.at(v), name, err)

@@ -29,18 +29,33 @@ type Source struct {
 }
 
 // Find returns the file that Load should read: that of BOXWRIGHT_CONFIG, which is explicit, else
-// $XDG_CONFIG_HOME/boxwright/config.yaml, else "". A file of the working directory is never found by
+// $XDG_CONFIG_HOME/boxwright/config.yaml or config.yml, else "". A file of the working directory is never found by
 // itself: editors start servers in projects that somebody else wrote, and settings name executables.
 func Find(environ []string) (file string, explicit bool) {
 	env := newEnvironment(environ)
 	if file = env.get("BOXWRIGHT_CONFIG"); file != "" {
 		return file, true
 	}
-	file = env.xdg("XDG_CONFIG_HOME", ".config", "boxwright", "config.yaml")
-	if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
-		return file, false
+	for _, name := range []string{"config.yaml", "config.yml"} {
+		if file = env.xdg("XDG_CONFIG_HOME", ".config", "boxwright", name); isFile(file) {
+			return file, false
+		}
 	}
 	return "", false
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// otherSpelling notes that there is a second file, which nobody reads, beside the one that is read.
+func otherSpelling(source Source) []string {
+	base, yaml := strings.CutSuffix(source.File, ".yaml")
+	if other := base + ".yml"; yaml && !source.Explicit && isFile(other) {
+		return []string{other + " is not read, as there is " + source.File}
+	}
+	return nil
 }
 
 // setting is a value that some source gives a key.
@@ -88,7 +103,7 @@ func (l *layer) faultf(hint, format string, args ...any) {
 func (k key) got(value any) string {
 	text, isText := value.(string)
 	switch {
-	case k.form == formSecret || k.form == formTable || k.form == formList:
+	case k.form == formSecret || !k.isText() || k.form == formList:
 		return ""
 	case isText && len(text) > 100:
 		return ""
@@ -128,6 +143,7 @@ func Load(source Source) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
+	c.Notes = append(c.Notes, otherSpelling(source)...)
 	if err := c.fillFolders(env); err != nil {
 		return Config{}, err
 	}

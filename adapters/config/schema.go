@@ -26,6 +26,7 @@ const (
 	formTime
 	formList
 	formTable
+	formRoutes
 )
 
 // key is one setting: a leaf of Config.
@@ -80,6 +81,8 @@ func formOf(field reflect.StructField) form {
 		return formList
 	case reflect.TypeFor[map[string]any]():
 		return formTable
+	case reflect.TypeFor[[]Route]():
+		return formRoutes
 	}
 	if field.Tag.Get("path") != "" {
 		return formPath
@@ -117,6 +120,9 @@ func (s schema) section(name string) bool {
 func isBackendName(name string) bool {
 	return len(name) <= 32 && regexp.MustCompile(`^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$`).MatchString(name)
 }
+
+// isText reports whether the key's values have a form as text, for variables and flags.
+func (k key) isText() bool { return k.form != formTable && k.form != formRoutes }
 
 // variable is the environment variable of the key.
 func (k key) variable() string {
@@ -178,7 +184,7 @@ func (k key) fits(value any) bool {
 	case bool:
 		return k.form == formFlag
 	case []any:
-		return k.form == formList && !slices.ContainsFunc(value, func(item any) bool {
+		return k.form == formRoutes || k.form == formList && !slices.ContainsFunc(value, func(item any) bool {
 			_, isText := item.(string)
 			return !isText
 		})
@@ -219,6 +225,8 @@ func (k key) wants() string {
 		return "a time with a unit, such as 30s, 5m or 168h"
 	case formList:
 		return "a list of texts such as [one, two]"
+	case formRoutes:
+		return "a list of tables such as {image: team/*, backend: docker}"
 	case formTable:
 		return "a table of the backend's own settings"
 	case formPath:

@@ -21,7 +21,7 @@ func TestVariablesAreUnambiguous(t *testing.T) {
 		}
 		name := strings.Replace(k.name, anyBackend, "my-engine", 1)
 		found, ok := keys.findVariable(strings.Replace(variable, anyBackend, "MY_ENGINE", 1))
-		if k.form != formTable && (!ok || found.name != name) {
+		if k.isText() && (!ok || found.name != name) {
 			t.Errorf("%s: its variable leads to %q", name, found.name)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ func (c Config) Validate() error {
 	v := &validator{}
 	v.check(isBackendName(c.Backend), "backend is %q, which cannot be a backend's name", c.Backend)
 	v.backends(c.Backends)
+	v.routes(c)
 	v.check(filepath.IsAbs(c.Storage.Dir), "storage.dir is %q, but must be an absolute path", c.Storage.Dir)
 	v.files(c.Files)
 	v.images(c.Images)
@@ -59,18 +59,6 @@ func (v *validator) order(lowName string, low Size, highName string, high Size) 
 	v.check(low <= high, "%s is %s, but must not be more than %s, which is %s", lowName, low, highName, high)
 }
 
-func (v *validator) backends(backends map[string]Backend) {
-	pin := regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
-	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(?:=|$)`)
-	for _, name := range sortedKeys(backends) {
-		b := backends[name]
-		v.check(b.SHA256 == "" || pin.MatchString(b.SHA256), "backends.%s.sha256 must be 64 hexadecimal digits", name)
-		for _, entry := range b.Env {
-			v.check(variable.MatchString(entry), "backends.%s.env must hold names of variables, or NAME=VALUE", name)
-		}
-	}
-}
-
 func (v *validator) files(f Files) {
 	v.check(f.Dir == NoFiles || filepath.IsAbs(f.Dir), "files.dir is %q, but must be an absolute path or %s", f.Dir, NoFiles)
 	v.check(f.MaxAge >= 0, "files.max_age is %s, but must not be below 0", f.MaxAge)
@@ -84,12 +72,11 @@ func (v *validator) files(f Files) {
 }
 
 func (v *validator) images(i Images) {
-	_, err := core.NormalizeImage(i.Default)
-	v.under("images.default", err)
-	v.under("images.allow", i.Policy().Validate())
-	if len(v.faults) == 0 && err == nil {
-		v.under("images.default", i.Policy().Allow(i.Default))
+	if i.Default != "" {
+		_, err := core.NormalizeImage(i.Default)
+		v.under("images.default", err)
 	}
+	v.under("images.allow", i.Policy().Validate())
 }
 
 func (v *validator) limits(l Limits) {

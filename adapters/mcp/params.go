@@ -96,6 +96,15 @@ func (a arguments) text(name string) (*string, error) {
 	return &s, nil
 }
 
+// optional returns a string argument; "" if it was left out.
+func (a arguments) optional(name string) (string, error) {
+	text, err := a.text(name)
+	if text == nil {
+		return "", err
+	}
+	return *text, err
+}
+
 // seconds returns a number of seconds; a number in quotes is taken for what it says.
 func (a arguments) seconds(name string) (*time.Duration, error) {
 	raw, given := a[name]

@@ -29,6 +29,7 @@ type Options struct {
 	Version      string
 	DefaultImage string
 	Images       []string // what the image argument may be
+	Backends     []string // what the backend argument may be; without any, there is none
 	Timeout      time.Duration
 	MaxTimeout   time.Duration
 	Memory       int64 // bytes of a box

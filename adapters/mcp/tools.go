@@ -72,7 +72,7 @@ func shownImages(patterns []string) string {
 }
 
 func (s *Server) runParams() []param {
-	return []param{
+	params := []param{
 		{
 			name: "code", required: true,
 			description: "the Python program, complete; it runs as __main__, and top-level await works",
@@ -83,11 +83,7 @@ func (s *Server) runParams() []param {
 			description: `packages to install first, as PEP 508 requirements: ["pandas", "requests[socks]>=2,<3"]; no options, paths or links`,
 			schema:      map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "default": []string{}},
 		},
-		{
-			name:        "image",
-			description: "container image with Python; allowed: " + shownImages(s.options.Images),
-			schema:      map[string]any{"type": "string", "default": s.options.DefaultImage},
-		},
+		s.imageParam(),
 		{
 			name:        "timeout_seconds",
 			description: fmt.Sprintf("the program is stopped after this time; above 0, at most %g; installing packages does not count", s.options.MaxTimeout.Seconds()),
@@ -119,6 +115,27 @@ func (s *Server) runParams() []param {
 			},
 		},
 	}
+	if len(s.options.Backends) > 0 {
+		params = append(params, param{
+			name:        "backend",
+			description: "where the program runs; left out, the operator's choice",
+			schema:      map[string]any{"type": "string", "enum": s.options.Backends},
+		})
+	}
+	return params
+}
+
+// imageParam has no default where that is up to the backend.
+func (s *Server) imageParam() param {
+	schema := map[string]any{"type": "string"}
+	allowed := shownImages(s.options.Images)
+	if s.options.DefaultImage != "" {
+		schema["default"] = s.options.DefaultImage
+	}
+	if allowed == "" {
+		allowed = "the default"
+	}
+	return param{name: "image", description: "container image with Python; allowed: " + allowed, schema: schema}
 }
 
 func (s *Server) runRequest(request mcp.CallToolRequest, params []param) (core.Request, error) {
@@ -134,12 +151,11 @@ func (s *Server) runRequest(request mcp.CallToolRequest, params []param) (core.R
 	if r.Dependencies, err = args.texts("dependencies"); err != nil {
 		return core.Request{}, err
 	}
-	image, err := args.text("image")
-	if err != nil {
+	if r.Image, err = args.optional("image"); err != nil {
 		return core.Request{}, err
 	}
-	if image != nil {
-		r.Image = *image
+	if r.Backend, err = args.optional("backend"); err != nil {
+		return core.Request{}, err
 	}
 	if r.Timeout, err = args.seconds("timeout_seconds"); err != nil {
 		return core.Request{}, err

@@ -9,10 +9,18 @@ import (
 	"github.com/boxwright/boxwright/plugins/sdk"
 )
 
-// Info implements execution.Backend.
+// Info implements execution.Backend. A plugin that does not answer is given up, as it is the first
+// call that a server makes.
 func (p *Plugin) Info(ctx context.Context) (core.Info, error) {
 	return repeatable(ctx, p, "telling about itself", func(b *sdk.Client) (core.Info, error) {
-		return b.Info(ctx)
+		asking, cancel := context.WithTimeout(ctx, p.cfg.InfoTimeout)
+		defer cancel()
+		info, err := b.Info(asking)
+		if err != nil && asking.Err() != nil && ctx.Err() == nil {
+			err = core.Errorf(core.ErrUnavailable, "the backend plugin %s did not tell about itself within %s", p.cfg.Name, p.cfg.InfoTimeout).
+				WithHint("its engine may hang; the server's log may say more")
+		}
+		return info, err
 	})
 }
 

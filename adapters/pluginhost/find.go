@@ -8,10 +8,25 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
+// Installed returns nil if there is an executable to start, and else what is missing.
+func Installed(cfg Config) error {
+	if cfg.Plugin == "" {
+		cfg.Plugin = cfg.Name
+	}
+	paths := candidates(cfg)
+	for _, path := range paths {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			return nil // whatever is wrong with it is told by the start
+		}
+	}
+	return core.Errorf(core.ErrUnavailable, "it is not installed").
+		WithHint("its plugin is %s", strings.Join(paths, ", "))
+}
+
 // find returns the path of the plugin's executable.
 func find(cfg Config) (string, error) {
-	if strings.ContainsAny(cfg.Name, "/\\\x00") || cfg.Name == "" {
-		return "", core.Errorf(core.ErrInvalid, "%q is not a name of a backend", cfg.Name)
+	if strings.ContainsAny(cfg.Plugin, "/\\\x00") || cfg.Plugin == "" {
+		return "", core.Errorf(core.ErrInvalid, "%q is not a name of a backend", cfg.Plugin)
 	}
 	var tried []string
 	for _, path := range candidates(cfg) {
@@ -21,15 +36,15 @@ func find(cfg Config) (string, error) {
 		}
 		tried = append(tried, path+" ("+reason+")")
 	}
-	return "", core.Errorf(core.ErrUnavailable, "the backend plugin %s was not found; tried %s", cfg.Name, strings.Join(tried, ", ")).
-		WithHint("put boxwright-backend-%s beside the server's executable, or name its path in the config", cfg.Name)
+	return "", core.Errorf(core.ErrUnavailable, "the backend plugin %s was not found; tried %s", cfg.Plugin, strings.Join(tried, ", ")).
+		WithHint("put boxwright-backend-%s beside the server's executable, or name its path in the config", cfg.Plugin)
 }
 
 func candidates(cfg Config) []string {
 	if cfg.Path != "" {
 		return []string{cfg.Path}
 	}
-	file := "boxwright-backend-" + cfg.Name
+	file := "boxwright-backend-" + cfg.Plugin
 	self, err := os.Executable()
 	if err != nil {
 		return nil // a folder that is not certain is none to start programs from

@@ -19,7 +19,8 @@ import (
 
 // Config says which plugin, and what it is told. Name is required.
 type Config struct {
-	Name     string   // the backend's name: "docker" is the executable boxwright-backend-docker
+	Name     string   // the backend's name, as users know it
+	Plugin   string   // the plugin's: "docker" is the executable boxwright-backend-docker; "": that of the backend
 	Path     string   // the executable; "" searches beside the server's own
 	SHA256   string   // hex; when set, no other file is started
 	EnvAllow []string // all of the plugin's environment: NAME of the host's, or NAME=VALUE; nil: DefaultEnv
@@ -32,6 +33,7 @@ type Config struct {
 	Logger       *slog.Logger  // nil discards
 	StartTimeout time.Duration // 0: 15 s
 	WaitTimeout  time.Duration // how long a call waits for a restart; 0: 15 s
+	InfoTimeout  time.Duration // how long the plugin may take to tell about itself and its engine; 0: 15 s
 }
 
 const (
@@ -74,13 +76,19 @@ func Open(cfg Config) *Plugin {
 	if cfg.WaitTimeout <= 0 {
 		cfg.WaitTimeout = defaultTimeout
 	}
+	if cfg.InfoTimeout <= 0 {
+		cfg.InfoTimeout = defaultTimeout
+	}
+	if cfg.Plugin == "" {
+		cfg.Plugin = cfg.Name
+	}
 	if cfg.EnvAllow == nil {
 		cfg.EnvAllow = DefaultEnv()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Plugin{
 		cfg:    cfg,
-		log:    cfg.Logger.With("plugin", cfg.Name),
+		log:    cfg.Logger.With("backend", cfg.Name),
 		cancel: cancel,
 		gone:   make(chan struct{}),
 		kick:   make(chan struct{}, 1),

@@ -44,6 +44,7 @@ func serve(ctx context.Context, settings config.Config) (err error) {
 		Version:      version,
 		DefaultImage: settings.Images.Default,
 		Images:       settings.Images.Allow,
+		Backends:     settings.Choices(),
 		Timeout:      settings.Runs.Timeout.Std(),
 		MaxTimeout:   settings.Runs.MaxTimeout.Std(),
 		Memory:       int64(settings.Limits.Memory),

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -14,7 +12,6 @@ import (
 	"github.com/boxwright/boxwright/adapters/config"
 	"github.com/boxwright/boxwright/adapters/guest"
 	"github.com/boxwright/boxwright/adapters/installer"
-	"github.com/boxwright/boxwright/adapters/pluginhost"
 	"github.com/boxwright/boxwright/adapters/storage/disk"
 	"github.com/boxwright/boxwright/adapters/storage/memory"
 	"github.com/boxwright/boxwright/core"
@@ -27,7 +24,7 @@ import (
 type system struct {
 	service   *app.Service
 	artifacts artifact.Store
-	plugin    *pluginhost.Plugin
+	backends  *app.Backends
 	instance  *disk.Instance
 	log       *slog.Logger
 }
@@ -43,12 +40,11 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 	if err != nil {
 		return nil, errors.Join(err, instance.Close())
 	}
-	if s.plugin, err = openPlugin(c, instance, log); err != nil {
+	if s.backends, err = newBackends(c, instance, log); err != nil {
 		return nil, errors.Join(err, instance.Close())
 	}
 	s.service = app.New(app.Ports{
-		Backend:   s.plugin,
-		Name:      c.Backend,
+		Backends:  s.backends,
 		Guests:    &guest.Connector{},
 		Artifacts: s.artifacts,
 		Installer: newInstaller(c.Dependencies, log),
@@ -60,6 +56,7 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 		NewID:     func() string { return strings.ToLower(rand.Text()) },
 		Log:       log,
 	}, appSettings(c))
+	s.backends.Start()
 	return s, nil
 }
 
@@ -76,9 +73,9 @@ func (s *system) openStores(c config.Config) (dependency.Index, error) {
 	return disk.NewEnvironments(filepath.Join(c.Storage.Dir, "environments"), disk.EnvironmentOptions{Log: s.log})
 }
 
-// close ends the service first: it still needs the plugin to remove its boxes.
+// close ends the service first: it still needs the plugins to remove its boxes.
 func (s *system) close(ctx context.Context) error {
-	return errors.Join(s.service.Close(ctx), s.plugin.Close(ctx), s.instance.Close())
+	return errors.Join(s.service.Close(ctx), s.backends.Close(ctx), s.instance.Close())
 }
 
 // keepFiles removes old files of runs, now and every few minutes.
@@ -101,60 +98,6 @@ func (s *system) keepFiles(ctx context.Context, c config.Config) {
 	}
 }
 
-func openPlugin(c config.Config, instance *disk.Instance, log *slog.Logger) (*pluginhost.Plugin, error) {
-	section := c.Backends[c.Backend]
-	settings, err := json.Marshal(section.Settings)
-	if err != nil {
-		return nil, core.Errorf(core.ErrInvalid, "backends.%s.settings cannot be passed on: %w", c.Backend, err)
-	}
-	if section.Settings == nil {
-		settings = nil
-	}
-	agents, err := findAgents()
-	if err != nil {
-		return nil, err
-	}
-	return pluginhost.Open(pluginhost.Config{
-		Name:     c.Backend,
-		Path:     section.Path,
-		SHA256:   section.SHA256,
-		EnvAllow: pluginEnv(section.Env),
-		Settings: settings,
-		Agents:   agents,
-		Instance: instance.ID,
-		Server:   instance.Server,
-		Logger:   log,
-	}), nil
-}
-
-// pluginEnv is the plugin's whole environment when the operator lists some; nil is the default.
-func pluginEnv(listed []string) []string {
-	if listed == nil {
-		return nil
-	}
-	return append([]string{"PATH", "HOME"}, listed...)
-}
-
-// findAgents looks beside the server's own executable, where make build and packages put them.
-func findAgents() (map[string]string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, core.Errorf(core.ErrInternal, "the server cannot find its own executable: %w", err)
-	}
-	agents := map[string]string{}
-	for _, arch := range []string{"amd64", "arm64"} {
-		path := filepath.Join(filepath.Dir(self), "boxwright-agent-linux-"+arch)
-		if _, err := os.Stat(path); err == nil {
-			agents[arch] = path
-		}
-	}
-	if len(agents) == 0 {
-		return nil, core.Errorf(core.ErrUnavailable, "there is no boxwright-agent-linux-* beside %s", self).
-			WithHint("make build puts it there")
-	}
-	return agents, nil
-}
-
 func newInstaller(c config.Dependencies, log *slog.Logger) *installer.Python {
 	options := installer.Options{
 		IndexURL:          c.IndexURL.Reveal(),
@@ -174,6 +117,8 @@ func newInstaller(c config.Dependencies, log *slog.Logger) *installer.Python {
 
 func appSettings(c config.Config) app.Settings {
 	return app.Settings{
+		Routes:         c.CoreRoutes(),
+		Choices:        c.Choices(),
 		Images:         c.Images.Policy(),
 		DefaultImage:   c.Images.Default,
 		Pull:           c.Images.PullPolicy(),

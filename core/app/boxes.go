@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,11 +19,12 @@ type boxes struct {
 	ports Ports
 
 	mu     sync.Mutex
-	live   map[string]bool // by id: made here, not yet gone
+	live   map[string]bool // by id: made here, not yet gone; on any backend, as two may share an engine
 	making int             // creations under way
-	// suspected: a creation failed in a way that may have left a box, and no sweep has looked since.
-	suspected bool
-	wake      chan struct{}  // told at the same time, so that the sweep looks soon
+	// suspected are the backends where a creation failed in a way that may have left a box, and no
+	// sweep has looked since.
+	suspected map[string]bool
+	wake      chan struct{}  // has the sweep look soon
 	work      sync.WaitGroup // runs, installs, creations and removals under way
 }
 
@@ -36,7 +39,7 @@ const (
 )
 
 func newBoxes(ports Ports) *boxes {
-	return &boxes{ports: ports, live: map[string]bool{}, wake: make(chan struct{}, 1)}
+	return &boxes{ports: ports, live: map[string]bool{}, suspected: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // box is a started box with its guest.
@@ -48,17 +51,17 @@ type box struct {
 }
 
 // open makes a box that lives for the given time at the most and connects to its agent.
-func (b *boxes) open(ctx context.Context, spec core.BoxSpec, lifetime time.Duration) (*box, error) {
+func (b *boxes) open(ctx context.Context, on *place, spec core.BoxSpec, lifetime time.Duration) (*box, error) {
 	spec.Labels = b.labels(spec.Labels, lifetime)
 	b.work.Add(1)
 	defer b.work.Done()
-	made, err := b.create(ctx, spec)
+	made, err := b.create(ctx, on, spec)
 	if err != nil {
 		return nil, err
 	}
-	guest, err := b.ports.Guests.Connect(ctx, b.ports.Backend, made.ID)
+	guest, err := b.ports.Guests.Connect(ctx, on.backend, made.ID)
 	if err != nil {
-		b.discard(made.ID)
+		b.discard(on, made.ID)
 		if ctx.Err() != nil {
 			return nil, cancelled(ctx)
 		}
@@ -69,18 +72,18 @@ func (b *boxes) open(ctx context.Context, spec core.BoxSpec, lifetime time.Durat
 		guest: guest,
 		discard: sync.OnceFunc(func() {
 			b.close(guest)
-			b.discard(made.ID)
+			b.discard(on, made.ID)
 		}),
 		remove: func(ctx context.Context) error {
 			b.close(guest)
-			return b.destroy(ctx, made.ID)
+			return b.destroy(ctx, on, made.ID)
 		},
 	}, nil
 }
 
 // create makes a box to the end although ctx may end before: an answer that nobody waits for any
 // more would be a box that nobody knows. One that comes too late is removed.
-func (b *boxes) create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
+func (b *boxes) create(ctx context.Context, on *place, spec core.BoxSpec) (core.Box, error) {
 	if ctx.Err() != nil {
 		return core.Box{}, cancelled(ctx)
 	}
@@ -94,17 +97,17 @@ func (b *boxes) create(ctx context.Context, spec core.BoxSpec) (core.Box, error)
 		defer b.end()
 		making, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectLimit)
 		defer cancel()
-		box, err := b.ports.Backend.Create(making, spec)
+		box, err := on.backend.Create(making, spec)
 		if err == nil {
 			b.remember(box.ID)
-		} else if errors.Is(err, core.ErrUnavailable) {
-			b.suspect()
+		} else if errors.Is(err, core.ErrUnavailable) || errors.Is(err, core.ErrTimeout) {
+			b.suspect(on.name)
 		}
 		select {
 		case results <- result{box, err}:
 		case <-ctx.Done():
 			if err == nil {
-				b.discard(box.ID)
+				b.discard(on, box.ID)
 			}
 		}
 	})
@@ -129,24 +132,24 @@ func (b *boxes) close(guest execution.Guest) {
 }
 
 // discard removes a box in the background, and tries again when the engine is away.
-func (b *boxes) discard(id string) {
+func (b *boxes) discard(on *place, id string) {
 	b.work.Go(func() {
 		var err error
 		for range removeTries {
 			ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
-			err = b.destroy(ctx, id)
+			err = b.destroy(ctx, on, id)
 			cancel()
 			if err == nil {
 				return
 			}
 			time.Sleep(removePause)
 		}
-		b.ports.Log.Warn("a box could not be removed; the next sweep tries again", "box", id, "error", err)
+		b.ports.Log.Warn("a box could not be removed; the next sweep tries again", "backend", on.name, "box", id, "error", err)
 	})
 }
 
-func (b *boxes) destroy(ctx context.Context, id string) error {
-	err := b.ports.Backend.Destroy(ctx, id)
+func (b *boxes) destroy(ctx context.Context, on *place, id string) error {
+	err := on.backend.Destroy(ctx, id)
 	if err == nil || errors.Is(err, core.ErrNotFound) {
 		b.forget(id)
 		return nil
@@ -179,31 +182,40 @@ func (b *boxes) end() {
 }
 
 // suspect has the sweep look soon: a plugin that died while it made a box may have left it.
-func (b *boxes) suspect() {
+func (b *boxes) suspect(backend string) {
 	b.mu.Lock()
-	b.suspected = true
+	b.suspected[backend] = true
 	b.mu.Unlock()
+	b.look()
+}
+
+// look has the sweep look soon.
+func (b *boxes) look() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
 	}
 }
 
-// cleared says that a sweep has removed all strays. It counts only if none was spared.
-func (b *boxes) cleared() {
+// cleared says that a sweep has removed all strays of a backend. It counts only if none was spared.
+func (b *boxes) cleared(backend string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.suspected = b.suspected && b.making > 0
+	if b.making == 0 {
+		delete(b.suspected, backend)
+	}
 }
 
-func (b *boxes) isSuspected() bool {
+// suspects lists the backends that no sweep has cleared.
+func (b *boxes) suspects() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.suspected
+	return slices.Sorted(maps.Keys(b.suspected))
 }
 
 // isStray reports whether a box with this server's label is one that nobody here knows. That is
-// certain when none was being made since before it was listed.
+// certain when none was being made since before it was listed, on whatever backend: two may lead to
+// the same engine, and each lists the boxes of the other.
 func (b *boxes) isStray(id string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

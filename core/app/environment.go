@@ -15,8 +15,8 @@ import (
 // environment returns an installed environment of the requirements for the image. fresh tells
 // that it was installed just now. Callers that want the same at the same time share one install,
 // which is given up only when the last of them is gone.
-func (s *Service) environment(ctx context.Context, image core.Image, requirements []core.Requirement, tenant string, progress func(core.Progress)) (e core.Environment, fresh bool, err error) {
-	key := environmentKey(s.ports.Name, image, requirements, s.ports.Installer.Fingerprint())
+func (s *Service) environment(ctx context.Context, on *place, image core.Image, requirements []core.Requirement, tenant string, progress func(core.Progress)) (e core.Environment, fresh bool, err error) {
+	key := environmentKey(on.name, image, requirements, s.ports.Installer.Fingerprint())
 	e, err = s.ports.Index.Get(ctx, key)
 	if err == nil || !errors.Is(err, core.ErrNotFound) {
 		return e, false, err
@@ -24,13 +24,14 @@ func (s *Service) environment(ctx context.Context, image core.Image, requirement
 	e, err = s.installs.do(ctx, key, progress, func(ctx context.Context, progress func(core.Progress)) (core.Environment, error) {
 		ctx, release := s.whileOpen(ctx)
 		defer release()
-		job := install{Service: s, key: key, image: image, requirements: requirements, tenant: tenant}
+		job := install{Service: s, place: on, key: key, image: image, requirements: requirements, tenant: tenant}
 		return job.do(ctx, progress)
 	})
 	return e, true, err
 }
 
-// environmentKey names what an environment holds: equal keys are equal environments.
+// environmentKey names what an environment holds: equal keys are equal environments. Two backends
+// never share one, though they may have the same image: a volume is in one engine.
 func environmentKey(backend string, image core.Image, requirements []core.Requirement, fingerprint string) string {
 	h := sha256.New()
 	parts := []string{"1", backend, image.Digest, image.Platform, fingerprint}
@@ -45,6 +46,7 @@ func environmentKey(backend string, image core.Image, requirements []core.Requir
 // user's code, into a volume that no other box has yet.
 type install struct {
 	*Service
+	*place
 	key          string
 	image        core.Image
 	requirements []core.Requirement
@@ -55,22 +57,22 @@ func (i *install) do(ctx context.Context, progress func(core.Progress)) (core.En
 	ctx, cancel := context.WithTimeout(ctx, i.settings.InstallLimit)
 	defer cancel()
 	name := "boxwright-env-" + i.key[:16] + "-" + i.ports.NewID()[:8]
-	volume, err := i.ports.Backend.EnsureVolume(ctx, core.Volume{Name: name, Labels: i.labels(core.PurposeEnvironment)})
+	volume, err := i.backend.EnsureVolume(ctx, core.Volume{Name: name, Labels: i.labels(core.PurposeEnvironment)})
 	if err != nil {
-		i.removeVolume(name) // an engine that was cut off may have made it all the same
+		i.removeVolume(i.place, name) // an engine that was cut off may have made it all the same
 		return core.Environment{}, err
 	}
 	report, err := i.fill(ctx, volume, progress)
 	if err != nil {
-		i.removeVolume(volume.Name)
+		i.removeVolume(i.place, volume.Name)
 		return core.Environment{}, i.explain(ctx, err)
 	}
-	e := core.Environment{Key: i.key, Backend: i.ports.Name, Volume: volume.Name, Report: report, Created: i.ports.Now()}
+	e := core.Environment{Key: i.key, Backend: i.place.name, Volume: volume.Name, Report: report, Created: i.ports.Now()}
 	for _, r := range i.requirements {
 		e.Names = append(e.Names, r.String())
 	}
 	if err := i.ports.Index.Put(ctx, e); err != nil {
-		i.removeVolume(volume.Name)
+		i.removeVolume(i.place, volume.Name)
 		return core.Environment{}, err
 	}
 	return e, nil
@@ -80,8 +82,8 @@ func (i *install) do(ctx context.Context, progress func(core.Progress)) (core.En
 func (i *install) fill(ctx context.Context, volume core.Volume, progress func(core.Progress)) (report string, err error) {
 	mounts := []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironment, Writable: true}}
 	if i.ports.Installer.UsesCache() {
-		cache, err := i.ports.Backend.EnsureVolume(ctx, core.Volume{
-			Name:   cacheName(i.ports.Instance, i.image),
+		cache, err := i.backend.EnsureVolume(ctx, core.Volume{
+			Name:   cacheName(i.ports.Instance, i.place.name, i.image),
 			Labels: i.labels(core.PurposeCache),
 		})
 		if err != nil {
@@ -90,7 +92,7 @@ func (i *install) fill(ctx context.Context, volume core.Volume, progress func(co
 		mounts = append(mounts, core.Mount{Volume: cache.Name, Path: core.GuestCache, Writable: true})
 	}
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "starting the installer"})
-	box, err := i.boxes.open(ctx, core.BoxSpec{
+	box, err := i.boxes.open(ctx, i.place, core.BoxSpec{
 		Image:      i.image.Ref,
 		Digest:     i.image.Digest,
 		Limits:     i.settings.InstallSize,
@@ -122,9 +124,10 @@ func (i *install) unenforced() core.Unenforced {
 }
 
 // cacheName gives each image a download cache of its own: what the programs of one image wrote is
-// not what those of another, better trusted one run.
-func cacheName(instance string, image core.Image) string {
-	sum := sha256.Sum256([]byte(image.Digest))
+// not what those of another, better trusted one run. Nor do two backends share one: they differ in
+// how well they hold a program in.
+func cacheName(instance, backend string, image core.Image) string {
+	sum := sha256.Sum256([]byte(backend + "\n" + image.Digest))
 	return "boxwright-cache-" + instance + "-" + hex.EncodeToString(sum[:6])
 }
 
@@ -150,17 +153,17 @@ func (i *install) labels(purpose core.Purpose) core.Labels {
 
 // removeVolume leaves nothing of a failed install. The box that holds the volume may itself just be
 // on its way out. The sweep finds what could not be removed.
-func (s *Service) removeVolume(name string) {
+func (s *Service) removeVolume(on *place, name string) {
 	s.boxes.work.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 		defer cancel()
-		err := s.ports.Backend.RemoveVolume(ctx, name)
+		err := on.backend.RemoveVolume(ctx, name)
 		for errors.Is(err, core.ErrUnavailable) && ctx.Err() == nil {
 			time.Sleep(removePause)
-			err = s.ports.Backend.RemoveVolume(ctx, name)
+			err = on.backend.RemoveVolume(ctx, name)
 		}
 		if err != nil {
-			s.ports.Log.Warn("a volume could not be removed; the next sweep tries again", "volume", name, "error", err)
+			s.ports.Log.Warn("a volume could not be removed; the next sweep tries again", "backend", on.name, "volume", name, "error", err)
 		}
 	})
 }

@@ -38,7 +38,11 @@ type world struct {
 	lose     error                           // what a creation returns although it made something
 	creating func()                          // called before a box is made
 	reading  func(ctx context.Context) error // called before a file is read
+	asked    func(ctx context.Context)       // called before it tells about itself
+	image    string                          // its default image
 	installs atomic.Int64
+	opened   atomic.Int64
+	closed   atomic.Int64
 	alive    map[string]bool
 	now      time.Time
 }
@@ -67,15 +71,40 @@ func settings() app.Settings {
 
 func (w *world) service(t *testing.T, s app.Settings) *app.Service {
 	t.Helper()
+	sources := []app.Source{w.source("fake")}
+	return w.serviceOf(t, s, app.NewBackends(sources, app.Preference{Names: []string{"fake"}}, discard()))
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// source lets the world be started under a name.
+func (w *world) source(name string) app.Source {
+	return app.Source{
+		Name:      name,
+		Installed: func() error { return w.step("installed") },
+		Open: func() app.Plugin {
+			w.opened.Add(1)
+			return w
+		},
+	}
+}
+
+// serviceOf is a service on any backends, with the files, index and installer of this world.
+func (w *world) serviceOf(t *testing.T, s app.Settings, backends *app.Backends) *app.Service {
+	t.Helper()
+	backends.Start()
 	service := app.New(app.Ports{
-		Backend: w, Guests: w, Artifacts: (*files)(w), Installer: w, Index: (*index)(w),
+		Backends: backends, Guests: w, Artifacts: (*files)(w), Installer: w, Index: (*index)(w),
 		Instance: "inst", Server: "me",
 		Alive: func(server string) bool { return w.alive[server] },
 		Now:   func() time.Time { return w.now },
 		NewID: w.newID,
-		Log:   slog.New(slog.DiscardHandler),
+		Log:   discard(),
 	}, s)
-	t.Cleanup(func() { _ = service.Close(context.Background()) })
+	t.Cleanup(func() {
+		_ = service.Close(context.Background())
+		_ = backends.Close(context.Background())
+	})
 	return service
 }
 
@@ -100,7 +129,23 @@ func (w *world) counts() (boxes, volumes, files int) {
 
 // The backend.
 
-func (w *world) Info(context.Context) (core.Info, error) { return core.Info{Name: "fake"}, nil }
+func (w *world) Info(ctx context.Context) (core.Info, error) {
+	if w.asked != nil {
+		w.asked(ctx)
+	}
+	info := core.Info{Name: "fake", DefaultImage: w.image, Limits: map[core.Limit]core.Enforcement{}}
+	for _, limit := range core.AllLimits() {
+		if w.step("hold "+string(limit)) == nil {
+			info.Limits[limit] = core.EnforcedSandbox
+		}
+	}
+	return info, errors.Join(ctx.Err(), w.step("info"))
+}
+
+func (w *world) Close(context.Context) error {
+	w.closed.Add(1)
+	return nil
+}
 
 func (w *world) EnsureImage(_ context.Context, ref string, _ core.PullPolicy, _ func(core.Progress)) (core.Image, error) {
 	return core.Image{Ref: ref, Digest: "sha256:1", Platform: "linux/amd64"}, w.step("image")
@@ -178,8 +223,9 @@ func (w *world) RemoveVolume(_ context.Context, name string) error {
 
 // The guests.
 
-func (w *world) Connect(context.Context, execution.Backend, string) (execution.Guest, error) {
-	return guest{w}, w.step("connect")
+func (w *world) Connect(_ context.Context, backend execution.Backend, _ string) (execution.Guest, error) {
+	there := backend.(*world)
+	return guest{there}, there.step("connect")
 }
 
 type guest struct{ *world }

@@ -1,15 +1,17 @@
 package app
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
 )
 
-// job is a checked request: nothing in it can be wrong any more.
+// job is a checked request: only whether a backend may use the image is still to be seen.
 type job struct {
-	image        string
+	image        string // "" until the backend's default is known
+	asked        string // the backend that the client asks for; "" is none
 	requirements []core.Requirement
 	files        []core.Input
 	tenant       string
@@ -21,7 +23,7 @@ func (s Settings) plan(r core.Request) (job, error) {
 	if err := s.checkCode(r.Code); err != nil {
 		return job{}, err
 	}
-	image, err := s.pickImage(r.Image)
+	image, err := checkImage(r.Image)
 	if err != nil {
 		return job{}, err
 	}
@@ -40,7 +42,7 @@ func (s Settings) plan(r core.Request) (job, error) {
 	if r.Stdin != nil {
 		spec.Stdin = append([]byte{}, *r.Stdin...)
 	}
-	return job{image: image, requirements: requirements, files: r.Files, tenant: r.Tenant, spec: spec}, nil
+	return job{image: image, asked: r.Backend, requirements: requirements, files: r.Files, tenant: r.Tenant, spec: spec}, nil
 }
 
 func (s Settings) checkCode(code string) error {
@@ -58,15 +60,26 @@ func (s Settings) checkCode(code string) error {
 	return nil
 }
 
-func (s Settings) pickImage(image string) (string, error) {
+// checkImage returns the familiar form of an image, or "" if none was named.
+func checkImage(image string) (string, error) {
 	if image == "" {
-		image = s.DefaultImage
+		return "", nil
 	}
-	ref, err := core.NormalizeImage(image)
+	return core.NormalizeImage(image)
+}
+
+// pickImage returns the image of a run on a backend: the one asked for if it is allowed, or the
+// default, which always is.
+func (s Settings) pickImage(asked string, on core.Info) (string, error) {
+	usual, err := core.NormalizeImage(cmp.Or(s.DefaultImage, on.DefaultImage, FallbackImage))
 	if err != nil {
-		return "", err
+		return "", core.Errorf(core.ErrUnavailable, "the backend %s has a default image that is none: %w", on.Name, err).
+			WithHint("the operator can set images.default")
 	}
-	return ref, s.Images.Allow(ref)
+	if asked == "" || asked == usual {
+		return usual, nil
+	}
+	return asked, s.Images.Allow(asked)
 }
 
 // pickTimeout is the one rule for time limits: none given is the default, anything else must lie

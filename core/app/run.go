@@ -42,6 +42,7 @@ func orSilent(progress func(core.Progress)) func(core.Progress) {
 // run is one RunOnce under way.
 type run struct {
 	*Service
+	*place
 	job
 	progress func(core.Progress)
 	clock    *stopwatch
@@ -50,14 +51,16 @@ type run struct {
 
 func (r *run) do(ctx context.Context) (core.Record, error) {
 	r.clock.enter(core.PhaseQueue)
+	if err := r.settle(ctx); err != nil {
+		return core.Record{}, err
+	}
 	leave, err := r.enter(ctx)
 	if err != nil {
 		return core.Record{}, err
 	}
 	defer leave()
 
-	r.clock.enter(core.PhaseImage)
-	image, err := r.ports.Backend.EnsureImage(ctx, r.image, r.settings.Pull, r.progress)
+	image, err := r.ensureImage(ctx)
 	if err != nil {
 		return core.Record{}, err
 	}
@@ -66,7 +69,7 @@ func (r *run) do(ctx context.Context) (core.Record, error) {
 		return core.Record{}, err
 	}
 	defer box.discard()
-	r.record.RunID, r.record.Backend, r.record.Image = r.spec.ID, r.ports.Name, image
+	r.record.RunID, r.record.Backend, r.record.Image = r.spec.ID, r.name, image
 	r.record.Warnings = box.Warnings
 
 	exit, err := r.execute(ctx, box)
@@ -77,10 +80,46 @@ func (r *run) do(ctx context.Context) (core.Record, error) {
 	if len(exit.Files) > 0 {
 		r.progress(core.Progress{Phase: core.PhaseCollect, Message: fmt.Sprintf("collecting files: %d", len(exit.Files))})
 	}
-	r.settle(exit)
+	r.note(exit)
 	r.collect(ctx, box.guest, exit)
 	r.record.Durations, r.record.Total = r.clock.stop()
 	return r.record, nil
+}
+
+// settle decides where the program runs, and in which image.
+func (r *run) settle(ctx context.Context) error {
+	on, err := r.pick(ctx, r.job)
+	if err != nil {
+		return err
+	}
+	info, err := on.told(ctx, r.settings.Unenforced)
+	if err != nil {
+		return err
+	}
+	r.place = on
+	r.image, err = r.settings.pickImage(r.image, info)
+	return err
+}
+
+// stallLimit is how long a backend may be silent while it gets an image.
+const stallLimit = 5 * time.Minute
+
+// ensureImage gives a backend up that shows no sign of life: an image may take long, but not silently.
+func (r *run) ensureImage(ctx context.Context) (core.Image, error) {
+	r.clock.enter(core.PhaseImage)
+	fetching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	alarm := time.AfterFunc(stallLimit, cancel)
+	defer alarm.Stop()
+	image, err := r.backend.EnsureImage(fetching, r.image, r.settings.Pull, func(p core.Progress) {
+		alarm.Reset(stallLimit)
+		r.progress(p)
+	})
+	if err != nil && fetching.Err() != nil && ctx.Err() == nil {
+		return core.Image{}, core.Errorf(core.ErrUnavailable, "the backend %s showed no progress with image %s for %s", r.name, r.image, stallLimit).
+			WithHint("try once more; the server's log may say more")
+	}
+	return image, err
 }
 
 // openBox makes the box, with its dependencies if there are any. An environment whose volume
@@ -108,7 +147,7 @@ func (r *run) ensureEnvironment(ctx context.Context, image core.Image) (core.Env
 		return core.Environment{}, nil
 	}
 	r.clock.enter(core.PhaseDependencies)
-	environment, fresh, err := r.environment(ctx, image, r.requirements, r.tenant, r.progress)
+	environment, fresh, err := r.environment(ctx, r.place, image, r.requirements, r.tenant, r.progress)
 	if fresh {
 		r.record.Install = environment.Report
 	}
@@ -127,9 +166,14 @@ func (r *run) makeBox(ctx context.Context, image core.Image, environment core.En
 		spec.Mounts = []core.Mount{{Volume: environment.Volume, Path: core.GuestEnvironment}}
 		r.spec.PythonPath = []string{core.GuestEnvironment}
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	opening, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
-	return r.boxes.open(ctx, spec, r.spec.Timeout)
+	box, err := r.boxes.open(opening, r.place, spec, r.spec.Timeout)
+	if err != nil && opening.Err() != nil && ctx.Err() == nil {
+		return nil, core.Errorf(core.ErrUnavailable, "the backend %s did not make a box within %s", r.name, connectLimit).
+			WithHint("try once more; the server's log may say more")
+	}
+	return box, err
 }
 
 // execute puts the files in and runs the program. With a program whose timeout the agent should
@@ -168,7 +212,7 @@ func (r *run) explainLoss(ctx context.Context, box *box, err error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
-	inventory, listErr := r.ports.Backend.List(ctx, r.ports.Instance)
+	inventory, listErr := r.backend.List(ctx, r.ports.Instance)
 	if listErr != nil {
 		return err
 	}
@@ -181,7 +225,7 @@ func (r *run) explainLoss(ctx context.Context, box *box, err error) error {
 	return err
 }
 
-func (r *run) settle(exit core.Exit) {
+func (r *run) note(exit core.Exit) {
 	r.record.Status = core.StatusOf(exit)
 	r.record.ExitCode, r.record.Signal = exit.Code, exit.Signal
 	r.record.TimedOut, r.record.OOMKilled, r.record.Cancelled = exit.TimedOut, exit.OOMKilled, exit.Cancelled

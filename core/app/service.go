@@ -14,8 +14,10 @@ import (
 
 // Settings are the operator's decisions, checked and with defaults filled in.
 type Settings struct {
+	Routes       core.Routes // which backend runs what, before the default
+	Choices      []string    // backends that clients may choose where no route applies
 	Images       core.ImagePolicy
-	DefaultImage string
+	DefaultImage string // "": the backend's own, else FallbackImage; it need not be among Images
 	Pull         core.PullPolicy
 	Limits       core.Limits
 	Unenforced   core.Unenforced
@@ -26,7 +28,7 @@ type Settings struct {
 	MaxStdin      int64 // bytes
 	MaxInputs     int   // files sent with a run
 	MaxInputBytes int64 // of all of them
-	MaxConcurrent int   // runs at once; more wait
+	MaxConcurrent int   // runs at once on one backend; more wait
 
 	Output       core.OutputLimits
 	MaxFile      int64 // bytes of one file that is kept
@@ -39,10 +41,12 @@ type Settings struct {
 	EnvironmentAge time.Duration
 }
 
+// FallbackImage is the image of runs for which neither anybody nor the backend names one.
+const FallbackImage = "python:3.11-slim"
+
 // Ports are what the use cases drive.
 type Ports struct {
-	Backend   execution.Backend
-	Name      string // the backend's, for records
+	Backends  *Backends
 	Guests    execution.Connector
 	Artifacts artifact.Store
 	Installer dependency.Installer
@@ -61,8 +65,8 @@ type Service struct {
 	ports    Ports
 	settings Settings
 	boxes    *boxes
+	places   places
 	installs flights
-	slots    chan struct{}
 	closing  context.Context
 	close    context.CancelFunc
 }
@@ -74,7 +78,7 @@ func New(ports Ports, settings Settings) *Service {
 		ports:    ports,
 		settings: settings,
 		boxes:    newBoxes(ports),
-		slots:    make(chan struct{}, max(1, settings.MaxConcurrent)),
+		places:   places{all: map[string]*place{}},
 		closing:  closing,
 		close:    stop,
 	}
@@ -85,20 +89,7 @@ func New(ports Ports, settings Settings) *Service {
 func (s *Service) Close(ctx context.Context) error {
 	s.close()
 	err := s.boxes.drain(ctx)
-	if s.boxes.isSuspected() {
-		err = errors.Join(err, s.SweepOnce(ctx))
-	}
-	return err
-}
-
-// enter waits for one of the places that run at once.
-func (s *Service) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case s.slots <- struct{}{}:
-		return func() { <-s.slots }, nil
-	case <-ctx.Done():
-		return nil, cancelled(ctx)
-	}
+	return errors.Join(err, s.sweepAll(ctx, s.boxes.suspects()))
 }
 
 // whileOpen ends when ctx does or when the service closes. Close waits until it is released: only

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -17,6 +19,7 @@ const (
 // Sweep removes what crashed servers left, until ctx ends. It begins at once, and waits patiently
 // for an engine that is not there.
 func (s *Service) Sweep(ctx context.Context) {
+	s.prepare(ctx)
 	for {
 		pause := sweepEvery
 		if err := s.SweepOnce(ctx); err != nil && ctx.Err() == nil {
@@ -33,25 +36,57 @@ func (s *Service) Sweep(ctx context.Context) {
 	}
 }
 
-// SweepOnce compares the engine's truth with what this installation's servers still need, and
+// prepare gets to know the default backend, so that the first run need not wait for it. What is
+// wrong is told to whoever runs something.
+func (s *Service) prepare(ctx context.Context) {
+	if on, err := s.pick(ctx, job{}); err == nil {
+		_, _ = on.told(ctx, s.settings.Unenforced)
+	}
+}
+
+// SweepOnce sweeps every backend in use.
+func (s *Service) SweepOnce(ctx context.Context) error {
+	return s.sweepAll(ctx, s.ports.Backends.InUse())
+}
+
+// sweepAll sweeps backends at the same time: one that hangs must not keep the others.
+func (s *Service) sweepAll(ctx context.Context, names []string) error {
+	errs := make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() {
+			on, err := s.place(name)
+			if err == nil {
+				err = s.sweep(ctx, on)
+			}
+			errs[i] = err
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// sweep compares the engine's truth with what this installation's servers still need, and
 // removes the rest: boxes of dead servers, boxes past their time, volumes that no index knows.
 // What belongs to another living server is left alone. Each removal has a time of its own: one that
 // hangs must not keep the others.
-func (s *Service) SweepOnce(ctx context.Context) error {
+func (s *Service) sweep(ctx context.Context, on *place) error {
 	listing, cancel := context.WithTimeout(ctx, sweepLimit)
 	defer cancel()
-	inventory, err := s.ports.Backend.List(listing, s.ports.Instance)
+	inventory, err := on.backend.List(listing, s.ports.Instance)
 	if err != nil {
 		return err
 	}
 	swept := true
 	for _, box := range inventory.Boxes {
 		if s.isLeftover(box) {
-			swept = s.sweepAway(ctx, "box", box.ID, box.Labels, s.boxes.destroy) && swept
+			swept = s.sweepAway(ctx, leftover{on.name, "box", box.ID, box.Labels}, func(ctx context.Context, id string) error {
+				return s.boxes.destroy(ctx, on, id)
+			}) && swept
 		}
 	}
 	if swept {
-		s.boxes.cleared()
+		s.boxes.cleared(on.name)
 	}
 	known, err := s.knownVolumes(ctx)
 	if err != nil {
@@ -59,21 +94,28 @@ func (s *Service) SweepOnce(ctx context.Context) error {
 	}
 	for _, volume := range inventory.Volumes {
 		if s.isOrphan(volume, known) {
-			s.sweepAway(ctx, "volume", volume.Name, volume.Labels, s.ports.Backend.RemoveVolume)
+			s.sweepAway(ctx, leftover{on.name, "volume", volume.Name, volume.Labels}, on.backend.RemoveVolume)
 		}
 	}
 	return nil
 }
 
+// leftover is one thing that nobody needs any more.
+type leftover struct {
+	backend, kind, name string
+	labels              core.Labels
+}
+
 // sweepAway removes one thing. What is still in use or cannot be reached is left to the next sweep.
-func (s *Service) sweepAway(ctx context.Context, kind, name string, labels core.Labels, remove func(context.Context, string) error) bool {
+func (s *Service) sweepAway(ctx context.Context, l leftover, remove func(context.Context, string) error) bool {
 	removing, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	if err := remove(removing, name); err != nil {
-		s.ports.Log.Debug("a leftover could not be removed", kind, name, "error", err)
+	log := s.ports.Log.With("backend", l.backend, l.kind, l.name)
+	if err := remove(removing, l.name); err != nil {
+		log.Debug("a leftover could not be removed", "error", err)
 		return false
 	}
-	s.ports.Log.Info("removed a leftover", kind, name, "purpose", labels.Purpose, "server", labels.Server)
+	log.Info("removed a leftover", "purpose", l.labels.Purpose, "server", l.labels.Server)
 	return true
 }
 

@@ -1,0 +1,116 @@
+package app
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// place is a backend in use, with what belongs to it alone.
+type place struct {
+	name    string
+	backend execution.Backend
+	// slots are the runs that go on at once. Each backend has its own, so that one that hangs
+	// keeps nobody from the others.
+	slots chan struct{}
+
+	mu   sync.Mutex
+	info *core.Info // as it told when its limits held
+}
+
+// places are the backends in use, by name.
+type places struct {
+	mu  sync.Mutex
+	all map[string]*place
+}
+
+// place returns the backend of that name, and starts it if it was not used before.
+func (s *Service) place(name string) (*place, error) {
+	backend, err := s.ports.Backends.Get(name)
+	if err != nil {
+		return nil, err
+	}
+	s.places.mu.Lock()
+	defer s.places.mu.Unlock()
+	if p := s.places.all[name]; p != nil {
+		return p, nil
+	}
+	p := &place{name: name, backend: backend, slots: make(chan struct{}, max(1, s.settings.MaxConcurrent))}
+	s.places.all[name] = p
+	s.boxes.look() // a crashed server may have left something there
+	return p, nil
+}
+
+// pick returns the backend for a job.
+func (s *Service) pick(ctx context.Context, j job) (*place, error) {
+	name, err := s.settings.pickBackend(j.asked, j.image)
+	if err == nil && name == "" {
+		name, err = s.ports.Backends.Default(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.place(name)
+}
+
+// pickBackend names the backend for an image, or "" for the default. A route is the operator's word:
+// a client may choose only where none applies.
+func (s Settings) pickBackend(asked, image string) (string, error) {
+	if asked != "" && !slices.Contains(s.Choices, asked) {
+		return "", core.Errorf(core.ErrInvalid, "there is no backend %.60q", asked).WithHint("%s", s.choicesHint())
+	}
+	if image == "" {
+		image = s.DefaultImage
+	}
+	routed := s.Routes.Backend(image, core.LanguagePython)
+	switch {
+	case routed == "":
+		return asked, nil
+	case asked != "" && asked != routed:
+		return "", core.Errorf(core.ErrDenied, "this program does not run on %s: the operator sends such programs to %s", asked, routed).
+			WithHint("leave backend out")
+	}
+	return routed, nil
+}
+
+func (s Settings) choicesHint() string {
+	if len(s.Choices) == 0 {
+		return "leave backend out"
+	}
+	return "the backends are: " + strings.Join(s.Choices, ", ")
+}
+
+// told returns what the backend says of itself, once all limits hold that have to.
+func (p *place) told(ctx context.Context, policy core.Unenforced) (core.Info, error) {
+	p.mu.Lock()
+	known := p.info
+	p.mu.Unlock()
+	if known != nil {
+		return *known, nil
+	}
+	info, err := p.backend.Info(ctx)
+	if err == nil {
+		err = checkHeld(p.name, info, policy)
+	}
+	if err != nil {
+		return core.Info{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.info = &info
+	return info, nil
+}
+
+// enter waits for one of the backend's places that run at once.
+func (p *place) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case p.slots <- struct{}{}:
+		return func() { <-p.slots }, nil
+	case <-ctx.Done():
+		return nil, cancelled(ctx)
+	}
+}
