@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"runtime"
 	"time"
-
-	"github.com/mark3labs/mcp-go/client/transport"
 
 	"github.com/boxwright/boxwright/adapters/guest"
 	"github.com/boxwright/boxwright/adapters/pluginhost"
@@ -15,67 +14,85 @@ import (
 	"github.com/boxwright/boxwright/ports/execution"
 )
 
-func commandOption(start transport.CommandFunc) transport.StdioOption {
-	return transport.WithCommandFunc(start)
+// boxes measures a backend's own steps, and runs in a box that waits.
+type boxes struct {
+	backend  *pluginhost.Plugin
+	instance string
+	image    core.Image
 }
 
-// waitingBox measures the backend's own steps, and a run in a box that waits.
-func waitingBox(ctx context.Context, state string) error {
-	agent, err := filepath.Abs(filepath.Join("bin", "boxwright-agent-linux-"+runtime.GOARCH))
+func openBoxes(p *place, run string) (*boxes, error) {
+	path, err := p.plugin()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	path, err := filepath.Abs(filepath.Join("bin", "boxwright-backend-docker"))
+	settings, err := json.Marshal(p.settings)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	backend := pluginhost.Open(pluginhost.Config{
-		Name: "docker", Path: path, Agents: map[string]string{runtime.GOARCH: agent},
-		Instance: "bench-" + filepath.Base(state), Server: "bench",
+	b := &boxes{instance: "bench-" + run}
+	b.backend = pluginhost.Open(pluginhost.Config{
+		Name: p.backend, Path: path, Settings: settings, EnvAllow: p.environment(),
+		Agents:   map[string]string{runtime.GOARCH: filepath.Join(p.dir, "boxwright-agent-linux-"+runtime.GOARCH)},
+		Instance: b.instance, Server: "bench",
 	})
-	defer backend.Close(ctx) //nolint:errcheck // the process is killed by it
-	steps := map[string][]time.Duration{}
-	timed := func(step string, do func() error) error {
-		began := time.Now()
-		err := do()
-		steps[step] = append(steps[step], time.Since(began))
-		return err
-	}
-	for range 5 {
-		if err := oneBox(ctx, backend, timed); err != nil {
-			return err
+	return b, nil
+}
+
+func (b *boxes) close(ctx context.Context) error { return b.backend.Close(ctx) }
+
+// spec is a box as the server would ask for it.
+func (b *boxes) spec(ctx context.Context) (core.BoxSpec, error) {
+	if b.image.Ref == "" {
+		info, err := b.backend.Info(ctx)
+		if err != nil {
+			return core.BoxSpec{}, err
+		}
+		ref := info.DefaultImage
+		if ref == "" {
+			ref = image
+		}
+		if b.image, err = b.backend.EnsureImage(ctx, ref, core.PullMissing, nil); err != nil {
+			return core.BoxSpec{}, err
 		}
 	}
-	for _, step := range []string{"create", "dial", "first run", "destroy"} {
-		row("box: "+step, "p50 %s", ms(quantile(steps[step], .5)))
-	}
-	row("run in a waiting box", "p50 %s  p99 %s", ms(quantile(steps["run"], .5)), ms(quantile(steps["run"], .99)))
-	return nil
+	return core.BoxSpec{
+		Image: b.image.Ref, Digest: b.image.Digest, Limits: core.DefaultLimits(), Unenforced: core.UnenforcedWarn,
+		Labels: core.Labels{Instance: b.instance, Server: "bench", Purpose: core.PurposeRun, Expires: time.Now().Add(10 * time.Minute)},
+	}, nil
 }
 
-func oneBox(ctx context.Context, backend *pluginhost.Plugin, timed func(string, func() error) error) error {
+// one makes a box, uses it, and removes it.
+func (b *boxes) one(ctx context.Context, timed func(string, func() error) error) error {
+	spec, err := b.spec(ctx)
+	if err != nil {
+		return err
+	}
 	var box core.Box
-	err := timed("create", func() (err error) {
-		box, err = backend.Create(ctx, core.BoxSpec{
-			Image: image, Limits: core.DefaultLimits(),
-			Labels: core.Labels{Instance: "bench", Server: "bench", Purpose: core.PurposeRun, Expires: time.Now().Add(10 * time.Minute)},
-		})
+	err = timed("create", func() (err error) {
+		box, err = b.backend.Create(ctx, spec)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = timed("destroy", func() error { return backend.Destroy(ctx, box.ID) }) }()
+	if err := b.use(ctx, box.ID, timed); err != nil {
+		return err
+	}
+	return timed("destroy", func() error { return b.backend.Destroy(ctx, box.ID) })
+}
+
+func (b *boxes) use(ctx context.Context, box string, timed func(string, func() error) error) error {
 	var reached execution.Guest
 	if err := timed("dial", func() (err error) {
-		reached, err = (&guest.Connector{}).Connect(ctx, backend, box.ID)
+		reached, err = (&guest.Connector{}).Connect(ctx, b.backend, box)
 		return err
 	}); err != nil {
 		return err
 	}
 	defer reached.Close() //nolint:errcheck // the box goes right after
 	step := "first run"
-	for i := range runs/5 + 1 {
+	for i := range runs/rounds + 1 {
 		if err := timed(step, func() error { return runHello(ctx, reached, i) }); err != nil {
 			return err
 		}

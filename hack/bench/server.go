@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+// mcpServer is a started server with a real client on its stdio.
+type mcpServer struct {
+	*client.Client
+	pid     int
+	startup time.Duration // from the start of the process to the answer to initialize
+}
+
+func startServer(ctx context.Context, p *place) (*mcpServer, error) {
+	began := time.Now()
+	var command *exec.Cmd
+	start := func(context.Context, string, []string, []string) (*exec.Cmd, error) {
+		command = p.command(filepath.Join(p.dir, "boxwright"), "serve", "--config", p.configFile())
+		return command, nil
+	}
+	c, err := client.NewStdioMCPClientWithOptions("boxwright", nil, nil, transport.WithCommandFunc(start))
+	if err != nil {
+		return nil, err
+	}
+	var request mcp.InitializeRequest
+	request.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
+	request.Params.ClientInfo = mcp.Implementation{Name: "bench", Version: "1"}
+	if _, err := c.Initialize(ctx, request); err != nil {
+		return nil, err
+	}
+	return &mcpServer{Client: c, pid: command.Process.Pid, startup: time.Since(began)}, nil
+}
+
+func (s *mcpServer) call(ctx context.Context, arguments map[string]any) (*mcp.CallToolResult, error) {
+	var request mcp.CallToolRequest
+	request.Params.Name = "run_python_ephemeral"
+	request.Params.Arguments = arguments
+	return s.CallTool(ctx, request)
+}
+
+// run calls the tool and returns duration_ms of its record.
+func (s *mcpServer) run(ctx context.Context, code string) (map[string]float64, error) {
+	result, err := s.call(ctx, map[string]any{"code": code})
+	if err != nil {
+		return nil, err
+	}
+	record, ok := result.StructuredContent.(map[string]any)
+	if !ok || result.IsError || record["status"] != "ok" {
+		return nil, fmt.Errorf("the call failed: %v", result.Content)
+	}
+	durations := map[string]float64{}
+	fields, _ := record["duration_ms"].(map[string]any)
+	for phase, value := range fields {
+		durations[phase], _ = value.(float64)
+	}
+	return durations, nil
+}
+
+// load measures what a server does with a lot of work at once.
+func (m *measured) load(ctx context.Context) error {
+	for _, part := range []func(context.Context) error{m.bigOutput, m.bigProgram, m.endless, m.atOnce} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bigOutput compares the time of a program that floods with the time it takes by itself.
+func (m *measured) bigOutput(ctx context.Context) error {
+	const flood = "import sys\nfor _ in range(20):\n  sys.stdout.write(('x'*99+'\\n')*10000)"
+	before := rss(m.server.pid)
+	var all, own []time.Duration
+	for range 3 {
+		began := time.Now()
+		record, err := m.server.run(ctx, flood)
+		if err != nil {
+			return err
+		}
+		all = append(all, time.Since(began))
+		own = append(own, time.Duration(record["run"]*float64(time.Millisecond)))
+	}
+	m.set("20 MB of output, whole call", "%s", ms(quantile(all, .5)))
+	m.set("  beyond the program, its box included", "%s", ms(quantile(all, .5)-quantile(own, .5)))
+	m.set("  server memory before and after", "%s, %s", before, rss(m.server.pid))
+	return nil
+}
+
+func (m *measured) bigProgram(ctx context.Context) error {
+	began := time.Now()
+	if _, err := m.server.run(ctx, "x = '"+strings.Repeat("y", 10<<20)+"'\nprint(len(x))"); err != nil {
+		return err
+	}
+	m.set("a program of 10 MB, whole call", "%s", ms(time.Since(began)))
+	return nil
+}
+
+// endless is a program that its limit of two seconds has to stop.
+func (m *measured) endless(ctx context.Context) error {
+	began := time.Now()
+	result, err := m.server.call(ctx, map[string]any{"code": "while True: pass", "timeout_seconds": 2})
+	if err != nil {
+		return err
+	}
+	if record, ok := result.StructuredContent.(map[string]any); !ok || record["status"] != "timed_out" {
+		return fmt.Errorf("the call did not time out: %v", result.Content)
+	}
+	m.set("an endless program with timeout 2, back after", "%s", ms(time.Since(began)))
+	return nil
+}
+
+// atOnce runs 20 programs at the same time, and checks that each has its own output.
+func (m *measured) atOnce(ctx context.Context) error {
+	const many = 20
+	errs := make([]error, many)
+	var all sync.WaitGroup
+	began := time.Now()
+	for i := range many {
+		all.Go(func() {
+			result, err := m.server.call(ctx, map[string]any{"code": fmt.Sprintf("print(%d)", i)})
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			record, _ := result.StructuredContent.(map[string]any)
+			if record["stdout"] != fmt.Sprintf("%d\n", i) {
+				errs[i] = fmt.Errorf("run %d printed %v", i, record["stdout"])
+			}
+		})
+	}
+	all.Wait()
+	m.set("20 runs at once, each with its own output", "%s", ms(time.Since(began)))
+	return errors.Join(errs...)
+}
+
+// rss reads the resident memory of a process.
+func rss(pid int) string {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return "unknown"
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return "unknown"
+}
