@@ -61,12 +61,7 @@ and flags; configs/full.yaml lists them all.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return core.Errorf(core.ErrInvalid, "%s", err).WithHint("see boxwright serve --help")
 	})
-	root.AddCommand(serveCommand(), pluginCommand(), &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  cobra.NoArgs,
-		Run:   func(c *cobra.Command, _ []string) { c.Println("boxwright", version) },
-	})
+	root.AddCommand(serveCommand(), pluginCommand(), versionCommand())
 	root.SetOut(os.Stdout) //nolint:forbidigo // help and version are for a person; serve never prints
 	return root
 }
