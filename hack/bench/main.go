@@ -60,10 +60,10 @@ func bench(ctx context.Context, names []string) (err error) {
 		return err
 	}
 	for _, m := range all {
+		m.report()
 		if err := m.load(ctx); err != nil {
 			return fmt.Errorf("%s: %w", m.place.name, err)
 		}
-		m.report()
 	}
 	figures.print()
 	return nil
