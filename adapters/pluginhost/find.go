@@ -20,7 +20,7 @@ func Installed(cfg Config) error {
 		}
 	}
 	return core.Errorf(core.ErrUnavailable, "it is not installed").
-		WithHint("its plugin is %s", strings.Join(paths, ", "))
+		WithHint("its plugin would be %s", strings.Join(paths, ", "))
 }
 
 // find returns the path of the plugin's executable.

@@ -127,6 +127,7 @@ func (b *Backends) Close(ctx context.Context) error {
 	b.mu.Lock()
 	b.closed = true
 	running := slices.Collect(maps.Values(b.running))
+	clear(b.running)
 	b.mu.Unlock()
 	errs := make([]error, len(running))
 	var all sync.WaitGroup

@@ -38,6 +38,8 @@ type world struct {
 	lose     error                           // what a creation returns although it made something
 	creating func()                          // called before a box is made
 	reading  func(ctx context.Context) error // called before a file is read
+	hang     string                          // the step that ends only with its ctx
+	warns    []string                        // warnings of its boxes
 	asked    func(ctx context.Context)       // called before it tells about itself
 	image    string                          // its default image
 	installs atomic.Int64
@@ -147,11 +149,20 @@ func (w *world) Close(context.Context) error {
 	return nil
 }
 
-func (w *world) EnsureImage(_ context.Context, ref string, _ core.PullPolicy, _ func(core.Progress)) (core.Image, error) {
-	return core.Image{Ref: ref, Digest: "sha256:1", Platform: "linux/amd64"}, w.step("image")
+func (w *world) EnsureImage(ctx context.Context, ref string, _ core.PullPolicy, _ func(core.Progress)) (core.Image, error) {
+	w.hangs(ctx, "image")
+	return core.Image{Ref: ref, Digest: "sha256:1", Platform: "linux/amd64"}, errors.Join(ctx.Err(), w.step("image"))
+}
+
+// hangs until ctx ends if this is the step to hang at.
+func (w *world) hangs(ctx context.Context, step string) {
+	if w.hang == step {
+		<-ctx.Done()
+	}
 }
 
 func (w *world) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
+	w.hangs(ctx, "create")
 	if err := errors.Join(ctx.Err(), w.step("create"), w.step("create "+string(spec.Labels.Purpose))); err != nil {
 		return core.Box{}, err
 	}
@@ -170,7 +181,7 @@ func (w *world) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error)
 		}
 	}
 	w.specs = append(w.specs, spec)
-	w.boxes[id] = core.Box{ID: id, Labels: spec.Labels, Created: w.now}
+	w.boxes[id] = core.Box{ID: id, Labels: spec.Labels, Created: w.now, Warnings: w.warns}
 	return w.boxes[id], nil
 }
 
