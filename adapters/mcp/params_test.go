@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,48 @@ func TestArguments(t *testing.T) {
 	}
 	if len(r.Files) != 2 || string(r.Files[0].Content) != "\x00\x01" || string(r.Files[1].Content) != "é" {
 		t.Errorf("got files %q", r.Files)
+	}
+}
+
+// schemaNames are the arguments that a client sees, with the schema of one.
+func schemaNames(t *testing.T, s *Server, of string) (names []string, schema map[string]any) {
+	t.Helper()
+	tool, _ := s.runPythonEphemeral()
+	var input struct{ Properties map[string]map[string]any }
+	if err := json.Unmarshal(tool.RawInputSchema, &input); err != nil {
+		t.Fatal(err)
+	}
+	return sortedKeys(input.Properties), input.Properties[of]
+}
+
+func TestBackendArgument(t *testing.T) {
+	if names, _ := schemaNames(t, testServer(), ""); slices.Contains(names, "backend") {
+		t.Errorf("with one backend there are %q", names)
+	}
+	if _, err := parse(t, `{"code":"x","backend":"docker"}`); core.KindOf(err) != core.ErrInvalid {
+		t.Errorf("got %v", err)
+	}
+	s := testServer()
+	s.options.Backends = []string{"docker", "docker-gvisor"}
+	_, schema := schemaNames(t, s, "backend")
+	if enum, _ := json.Marshal(schema["enum"]); string(enum) != `["docker","docker-gvisor"]` {
+		t.Errorf("it may be %s", enum)
+	}
+	request := mcp.CallToolRequest{Params: mcp.CallToolParams{RawArguments: json.RawMessage(`{"code":"x","backend":"docker-gvisor"}`)}}
+	if r, err := s.runRequest(request, s.runParams()); err != nil || r.Backend != "docker-gvisor" {
+		t.Errorf("got %q, %v", r.Backend, err)
+	}
+}
+
+// What the image is where nobody names one is not promised when only the backend knows.
+func TestDefaultImageInTheSchema(t *testing.T) {
+	s := testServer()
+	if _, schema := schemaNames(t, s, "image"); schema["default"] != "python:3.11-slim" {
+		t.Errorf("got %v", schema)
+	}
+	s.options.DefaultImage = ""
+	if _, schema := schemaNames(t, s, "image"); schema["default"] != nil {
+		t.Errorf("got %v", schema)
 	}
 }
 
@@ -79,6 +122,7 @@ func TestWrongArgumentsGetOneSentence(t *testing.T) {
 		`{"code":"x","timeout_seconds":true}`:   "a truth value was given",
 		`{"code":"x","stdin":{}}`:               "stdin must be text; an object was given",
 		`{"code":"x","image":3}`:                "image must be text",
+		`{"code":"x","backend":"docker"}`:       `there is no argument "backend"`,
 		`{"code":"x","files":{}}`:               "files must be a list",
 		`{"code":"x","dependencies":[null]}`:    "number 1 must be text; null was given",
 		`{"code":"x","files":["a"]}`:            "files: number 1 must be an object; text (\"a\") was given",

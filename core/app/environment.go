@@ -67,7 +67,7 @@ func (i *install) do(ctx context.Context, progress func(core.Progress)) (core.En
 		i.removeVolume(i.place, volume.Name)
 		return core.Environment{}, i.explain(ctx, err)
 	}
-	e := core.Environment{Key: i.key, Backend: i.place.name, Volume: volume.Name, Report: report, Created: i.ports.Now()}
+	e := core.Environment{Key: i.key, Backend: i.name, Volume: volume.Name, Report: report, Created: i.ports.Now()}
 	for _, r := range i.requirements {
 		e.Names = append(e.Names, r.String())
 	}
@@ -83,7 +83,7 @@ func (i *install) fill(ctx context.Context, volume core.Volume, progress func(co
 	mounts := []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironment, Writable: true}}
 	if i.ports.Installer.UsesCache() {
 		cache, err := i.backend.EnsureVolume(ctx, core.Volume{
-			Name:   cacheName(i.ports.Instance, i.place.name, i.image),
+			Name:   cacheName(i.ports.Instance, i.name, i.image),
 			Labels: i.labels(core.PurposeCache),
 		})
 		if err != nil {
