@@ -55,6 +55,16 @@ func play(role string) {
 			VersionedPlugins: map[int]plugin.PluginSet{99: sdk.Plugins(open)[sdk.ProtocolVersion]},
 			GRPCServer:       plugin.DefaultGRPCServer,
 		})
+	case "hang":
+		sdk.Serve(func(ctx context.Context, _ sdk.Config) (execution.Backend, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})
+	case "mute":
+		sdk.Serve(func(ctx context.Context, cfg sdk.Config) (execution.Backend, error) {
+			b, err := open(ctx, cfg)
+			return mute{b}, err
+		})
 	case "flood":
 		sdk.Serve(func(ctx context.Context, cfg sdk.Config) (execution.Backend, error) {
 			go func() {
@@ -110,6 +120,14 @@ func (f faulty) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error)
 		return core.Box{}, ctx.Err()
 	}
 	return f.Backend.Create(ctx, spec)
+}
+
+// mute never tells about itself, whatever the host wants.
+type mute struct{ execution.Backend }
+
+func (mute) Info(context.Context) (core.Info, error) {
+	time.Sleep(time.Minute)
+	return core.Info{}, nil
 }
 
 // config runs the test binary as a plugin with a role.
@@ -192,6 +210,7 @@ func TestStartFailures(t *testing.T) {
 	}{
 		"missing":        {"", func(c *pluginhost.Config) { c.Path = "" }, core.ErrUnavailable, "/boxwright-backend-fake (not there)"},
 		"not executable": {"", func(c *pluginhost.Config) { c.Path = notExecutable }, core.ErrUnavailable, "not executable"},
+		"plugin's name":  {"", func(c *pluginhost.Config) { c.Path, c.Plugin = "", "other" }, core.ErrUnavailable, "/boxwright-backend-other (not there)"},
 		"bad name":       {"", func(c *pluginhost.Config) { c.Name = "../x" }, core.ErrInvalid, "not a name"},
 		"checksum":       {"", func(c *pluginhost.Config) { c.SHA256 = strings.Repeat("0", 64) }, core.ErrInvalid, "is not the file whose checksum"},
 		"bad checksum":   {"", func(c *pluginhost.Config) { c.SHA256 = "abc" }, core.ErrInvalid, "64 hexadecimal"},
@@ -199,6 +218,8 @@ func TestStartFailures(t *testing.T) {
 		"crash":          {"crash", nil, core.ErrUnavailable, "stopped before it was ready (exit status 7); it said: cannot find my own feet"},
 		"newer":          {"newer", nil, core.ErrUnavailable, "speaks another version of the protocol"},
 		"hang":           {"silent", func(c *pluginhost.Config) { c.StartTimeout = 300 * time.Millisecond }, core.ErrUnavailable, "did not answer within 300ms"},
+		"hang in config": {"hang", func(c *pluginhost.Config) { c.StartTimeout = time.Second }, core.ErrUnavailable, "did not accept its configuration in time"},
+		"hang in info":   {"mute", func(c *pluginhost.Config) { c.InfoTimeout = 300 * time.Millisecond }, core.ErrUnavailable, "did not tell about itself within 300ms"},
 		"settings":       {"", func(c *pluginhost.Config) { c.Settings = []byte(`{"unknown":1}`) }, core.ErrInvalid, `no key "unknown"`},
 		"no program":     {"", func(c *pluginhost.Config) { c.Path = textFile(t) }, core.ErrUnavailable, "did not start"},
 	} {
@@ -212,6 +233,49 @@ func TestStartFailures(t *testing.T) {
 				t.Errorf("got %s: %v", core.KindOf(err), err)
 			}
 		})
+	}
+}
+
+func TestInstalled(t *testing.T) {
+	for want, cfg := range map[string]pluginhost.Config{
+		"":                                {Name: "fake", Path: os.Args[0]},
+		"/boxwright-backend-fake":         {Name: "fake"},
+		"/boxwright-backend-other":        {Name: "fake", Plugin: "other"},
+		"it is not installed (its plugin": {Name: "fake", Path: "/nowhere"},
+	} {
+		err := pluginhost.Installed(cfg)
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || core.KindOf(err) != core.ErrUnavailable) {
+			t.Errorf("%+v: got %v, want %q", cfg, err, want)
+		}
+	}
+}
+
+// TestOneFaultyPluginLeavesTheOthers: whatever one does, another goes on.
+func TestOneFaultyPluginLeavesTheOthers(t *testing.T) {
+	var faulty []*pluginhost.Plugin
+	for _, role := range []string{"rubbish", "silent", "crash", "newer", "hang", "mute", "flood"} {
+		cfg := config(t, role)
+		cfg.EnvAllow, cfg.Name = []string{roleKey + "=" + role}, role
+		cfg.StartTimeout, cfg.InfoTimeout = 5*time.Second, 5*time.Second
+		faulty = append(faulty, start(t, cfg))
+	}
+	good := config(t, "")
+	good.EnvAllow = []string{roleKey + "="}
+	p := start(t, good)
+	var all sync.WaitGroup
+	for _, f := range faulty {
+		all.Go(func() { _, _ = f.Info(t.Context()) })
+	}
+	box, err := p.Create(t.Context(), spec())
+	if err == nil {
+		err = p.Destroy(t.Context(), box.ID)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	if _, err := p.Info(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -374,25 +438,49 @@ func TestPluginHasItsOwnGroup(t *testing.T) {
 // counter is a log that counts.
 type counter struct {
 	slog.Handler
-	mu    sync.Mutex
-	lines int
-	bytes int
+	keys *[]string // of the attributes that every line has
+
+	mu      *sync.Mutex
+	lines   *int
+	bytes   *int
+	dropped *int64
 }
 
-func (c *counter) Enabled(context.Context, slog.Level) bool { return true }
-func (c *counter) WithAttrs([]slog.Attr) slog.Handler       { return c }
-func (c *counter) WithGroup(string) slog.Handler            { return c }
+func newCounter() counter {
+	return counter{keys: new([]string), mu: new(sync.Mutex), lines: new(int), bytes: new(int), dropped: new(int64)}
+}
 
-func (c *counter) Handle(_ context.Context, r slog.Record) error {
+func (c counter) Enabled(context.Context, slog.Level) bool { return true }
+func (c counter) WithGroup(string) slog.Handler            { return c }
+
+func (c counter) WithAttrs(attrs []slog.Attr) slog.Handler {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lines++
-	c.bytes += len(r.Message)
+	for _, a := range attrs {
+		*c.keys = append(*c.keys, a.Key+"="+a.Value.String())
+	}
+	return c
+}
+
+func (c counter) Handle(_ context.Context, r slog.Record) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*c.lines++
+	*c.bytes += len(r.Message)
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "backend" {
+			*c.keys = append(*c.keys, "twice")
+		}
+		if a.Key == "lines" && strings.Contains(r.Message, "lines were dropped") {
+			*c.dropped += a.Value.Int64()
+		}
+		return true
+	})
 	return nil
 }
 
 func TestFloodedLogIsBounded(t *testing.T) {
-	log := &counter{}
+	log := newCounter()
 	cfg := config(t, "flood")
 	cfg.Logger = slog.New(log)
 	p := start(t, cfg)
@@ -403,13 +491,36 @@ func TestFloodedLogIsBounded(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+	becomes(t, func() error {
+		log.mu.Lock()
+		defer log.mu.Unlock()
+		if *log.dropped == 0 {
+			return errors.New("nothing says how many lines were dropped")
+		}
+		return nil
+	})
 	seconds := int(time.Since(begin).Seconds()) + 3
 	log.mu.Lock()
 	defer log.mu.Unlock()
-	if most := seconds * 3 * 220; log.lines > most || log.bytes > most*5000 {
-		t.Errorf("%d lines with %d bytes reached the log in %d s", log.lines, log.bytes, seconds)
+	if most := seconds * 3 * 220; *log.lines > most || *log.bytes > most*5000 {
+		t.Errorf("%d lines with %d bytes reached the log in %d s", *log.lines, *log.bytes, seconds)
 	}
-	if log.lines < 10 {
+	if *log.lines < 10 {
 		t.Error("nothing reached the log")
+	}
+}
+
+// Each line names its backend, once.
+func TestLogNamesTheBackend(t *testing.T) {
+	log := newCounter()
+	cfg := config(t, "")
+	cfg.Logger = slog.New(log)
+	if _, err := start(t, cfg).Info(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	if slices.Contains(*log.keys, "twice") || !slices.Contains(*log.keys, "backend=fake") || slices.Contains(*log.keys, "plugin=fake") {
+		t.Errorf("lines have %q", *log.keys)
 	}
 }
