@@ -29,8 +29,9 @@ var layers = []struct {
 	{path: "ports", may: []string{"core"}},
 	{path: "proto/wire", may: []string{"core"}, outside: []string{"google.golang.org/"}},
 	{path: "proto", outside: []string{"google.golang.org/", "github.com/containerd/ttrpc"}},
+	{path: "plugins/sdk/daemontest", may: []string{"core", "ports", "plugins/sdk"}, outside: []string{"github.com/google/go-containerregistry"}},
 	{path: "plugins/sdk", may: []string{"core", "ports", "proto", "proto/wire"}, outside: []string{"google.golang.org/", "github.com/hashicorp/go-plugin", "github.com/hashicorp/go-hclog", "github.com/containerd/ttrpc"}},
-	{path: "plugins", may: []string{"core", "ports", "plugins/sdk"}, outside: []string{"*"}, apart: true},
+	{path: "plugins", may: []string{"core", "ports", "plugins/sdk", "plugins/sdk/daemontest"}, outside: []string{"*"}, apart: true},
 	{path: "adapters/guest", may: []string{"core", "ports", "proto", "proto/wire"}, outside: []string{"*"}},
 	{path: "adapters/pluginhost", may: []string{"core", "ports", "plugins/sdk"}, outside: []string{"*"}},
 	{path: "adapters/storage", may: []string{"core", "ports"}, outside: []string{"*"}, apart: true},
@@ -49,6 +50,9 @@ var owners = []struct {
 }{
 	{what: "github.com/docker/docker", may: []string{"plugins/docker"}},
 	{what: module + "plugins/docker", may: []string{"plugins/docker", "cmd/boxwright-backend-docker"}},
+	{what: "github.com/containers/podman", may: []string{"plugins/podman"}},
+	{what: "go.podman.io", may: []string{"plugins/podman"}},
+	{what: module + "plugins/podman", may: []string{"plugins/podman", "cmd/boxwright-backend-podman"}},
 }
 
 func TestArchitecture(t *testing.T) {

@@ -1,0 +1,82 @@
+//go:build remote && containers_image_openpgp
+
+package podman
+
+import (
+	"context"
+	"sync"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk"
+	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
+	"github.com/boxwright/boxwright/plugins/sdk/fetch"
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// Plugin makes backends. Its zero value works.
+type Plugin struct {
+	Version string // of the plugin executable
+}
+
+// Backend makes boxes on one Podman service. It finds the service at the first call.
+type Backend struct {
+	version  string
+	server   string
+	settings Settings
+	finder   *finder
+	agents   *agentfile.Files
+	pulls    fetch.Group
+	work     sync.WaitGroup // what goes on in the background
+}
+
+var _ execution.Backend = (*Backend)(nil)
+
+// Open implements sdk.Open.
+func (p Plugin) Open(_ context.Context, cfg sdk.Config) (execution.Backend, error) {
+	settings, err := decodeSettings(cfg.Settings)
+	if err != nil {
+		return nil, err
+	}
+	return newBackend(p.Version, cfg, newFinder(settings, machine())), nil
+}
+
+func newBackend(version string, cfg sdk.Config, f *finder) *Backend {
+	return &Backend{version: version, server: cfg.Server, settings: f.settings, finder: f, agents: agentfile.New(cfg.Agents)}
+}
+
+// Close waits for what goes on in the background: removals of what a cancelled call left.
+func (b *Backend) Close() error {
+	b.work.Wait()
+	return nil
+}
+
+// Info implements execution.Backend.
+func (b *Backend) Info(ctx context.Context) (core.Info, error) {
+	e, err := b.finder.Find(ctx)
+	if err != nil {
+		return core.Info{}, err
+	}
+	ctx, cancel := e.quick(ctx)
+	defer cancel()
+	var info hostInfo
+	if err := e.get(ctx, &info, "/info", nil); err != nil {
+		return core.Info{}, e.fail(ctx, err, "the engine did not tell about itself")
+	}
+	now := factsOf(info, e.host, b.settings.Runtime)
+	return core.Info{
+		Name:          "podman",
+		Version:       b.version,
+		Engine:        engineName(now),
+		EngineVersion: now.version,
+		Platform:      now.platform(),
+		Limits:        now.limits,
+		Warnings:      now.warnings,
+	}, nil
+}
+
+func engineName(f facts) string {
+	if f.rootless {
+		return "Podman (rootless)"
+	}
+	return "Podman"
+}

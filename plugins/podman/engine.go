@@ -1,0 +1,104 @@
+//go:build remote && containers_image_openpgp
+
+package podman
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/containers/podman/v5/pkg/bindings"
+
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
+)
+
+// finder finds the service at the first call, and anew after a failure.
+type finder struct {
+	daemon.Finder[engine]
+	settings Settings
+	machine  surroundings
+	patience time.Duration                             // of calls that take a moment
+	through  func(http.RoundTripper) http.RoundTripper // for tests
+}
+
+func newFinder(s Settings, m surroundings) *finder {
+	f := &finder{settings: s, machine: m, patience: daemon.QuickTime}
+	f.Finder = daemon.Finder[engine]{
+		Endpoints:   func() []daemon.Endpoint { return discover(s, m) },
+		Try:         f.connect,
+		Unreachable: unreachable,
+	}
+	return f
+}
+
+// engine is one connection to a service, with what is known of it.
+type engine struct {
+	api     *bindings.Connection
+	values  context.Context // the bindings look their connection up in it
+	host    string
+	facts   facts
+	finding *finder
+	mine    daemon.Set // boxes that are known to be Boxwright's
+	filled  daemon.Set // agent volumes that are known to be whole
+	filling sync.Mutex
+}
+
+// connect makes the connection. The bindings refuse services that are too old for them.
+func (f *finder) connect(ctx context.Context, at daemon.Endpoint) (*engine, error) {
+	values, err := bindings.NewConnection(ctx, at.Host)
+	if err != nil {
+		return nil, err
+	}
+	api, err := bindings.GetClient(values)
+	if err != nil {
+		return nil, err
+	}
+	if f.through != nil {
+		api.Client.Transport = f.through(api.Client.Transport)
+	}
+	e := &engine{api: api, values: context.WithoutCancel(values), host: at.Host, finding: f}
+	var info hostInfo
+	if err := e.get(ctx, &info, "/info", nil); err != nil {
+		return nil, err
+	}
+	e.facts = factsOf(info, at.Host, f.settings.Runtime)
+	return e, nil
+}
+
+// quick bounds a call that takes a healthy engine a moment.
+func (e *engine) quick(ctx context.Context) (context.Context, context.CancelFunc) {
+	return daemon.Patient(ctx, e.finding.patience)
+}
+
+// use is a ctx for the bindings, which want their connection in it.
+func (e *engine) use(ctx context.Context) context.Context {
+	return connected{Context: ctx, values: e.values}
+}
+
+// connected is a caller's ctx with the connection's values. The caller's come first: among them
+// is what ends it.
+type connected struct {
+	context.Context
+	values context.Context
+}
+
+// Value implements context.Context.
+func (c connected) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.values.Value(key)
+}
+
+// get reads a resource into a type of this package's: the bindings' own types follow the newest
+// Podman, and some of their fields have had another type in older ones.
+func (e *engine) get(ctx context.Context, into any, endpoint string, params url.Values, path ...string) error {
+	response, err := e.api.DoRequest(ctx, nil, http.MethodGet, endpoint, params, nil, path...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }() // it was only read
+	return response.Process(into)
+}

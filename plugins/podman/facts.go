@@ -1,0 +1,165 @@
+//go:build remote && containers_image_openpgp
+
+package podman
+
+import (
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// hostInfo is what is read of the service's report on itself: only what all versions of Podman
+// write alike.
+type hostInfo struct {
+	Host struct {
+		Arch         string   `json:"arch"`
+		OS           string   `json:"os"`
+		CPUs         int      `json:"cpus"`
+		CgroupVer    string   `json:"cgroupVersion"`
+		Controllers  []string `json:"cgroupControllers"`
+		RootlessNet  string   `json:"rootlessNetworkCmd"` // from Podman 5.2 on
+		SlirpNetwork struct {
+			Executable string `json:"executable"`
+		} `json:"slirp4netns"`
+		Pasta struct {
+			Executable string `json:"executable"`
+		} `json:"pasta"`
+		Security struct {
+			Rootless bool `json:"rootless"`
+			Seccomp  bool `json:"seccompEnabled"`
+			SELinux  bool `json:"selinuxEnabled"`
+		} `json:"security"`
+	} `json:"host"`
+	Store struct {
+		Driver string `json:"graphDriverName"`
+	} `json:"store"`
+	Version struct {
+		Version string `json:"Version"`
+	} `json:"version"`
+}
+
+// facts is what a service can do.
+type facts struct {
+	version  string
+	os, arch string // as in GOOS and GOARCH
+	cpus     int
+	rootless bool
+	selinux  bool
+	userNet  string // what a rootless box reaches a network through: "pasta", "slirp4netns"
+	limits   map[core.Limit]core.Enforcement
+	warnings []string
+}
+
+func factsOf(info hostInfo, host, ociRuntime string) facts {
+	h := info.Host
+	f := facts{
+		version:  info.Version.Version,
+		os:       "linux",
+		arch:     goArch(h.Arch),
+		cpus:     h.CPUs,
+		rootless: h.Security.Rootless,
+		selinux:  h.Security.SELinux,
+		userNet:  userNetwork(info),
+		limits:   limitsOf(info, ociRuntime),
+	}
+	if h.OS != "" {
+		f.os = h.OS
+	}
+	f.warnings = warningsOf(info, f.limits, host)
+	return f
+}
+
+// limitsOf tells what makes each limit hold. Without its control group, which an ordinary user
+// has on cgroup v2 only, and only if it was delegated, memory and processes are bounded by the agent.
+func limitsOf(info hostInfo, ociRuntime string) map[core.Limit]core.Enforcement {
+	by := func(controller string, instead core.Enforcement) core.Enforcement {
+		if hasController(info, controller) {
+			return core.EnforcedCgroup
+		}
+		return instead
+	}
+	pids := by("pids", core.EnforcedRlimit)
+	if isSandbox(ociRuntime) {
+		// The cgroup counts the sandbox's own threads, not the processes inside.
+		pids = core.EnforcedNot
+	}
+	return map[core.Limit]core.Enforcement{
+		core.LimitMemory:  by("memory", core.EnforcedRlimit),
+		core.LimitCPU:     by("cpu", core.EnforcedNot),
+		core.LimitPIDs:    pids,
+		core.LimitDisk:    core.EnforcedSandbox,
+		core.LimitNetwork: core.EnforcedSandbox,
+	}
+}
+
+func hasController(info hostInfo, name string) bool {
+	if info.Host.Security.Rootless && info.Host.CgroupVer == "v1" {
+		return false // Podman ignores limits there, whatever it lists
+	}
+	return slices.Contains(info.Host.Controllers, name)
+}
+
+// userNetwork is the program that gives a rootless box its network.
+func userNetwork(info hostInfo) string {
+	h := info.Host
+	switch {
+	case !h.Security.Rootless:
+		return ""
+	case h.RootlessNet != "":
+		return h.RootlessNet
+	case h.SlirpNetwork.Executable != "":
+		return "slirp4netns"
+	case h.Pasta.Executable != "":
+		return "pasta"
+	}
+	return ""
+}
+
+// isSandbox recognises gVisor's runtime by its usual names.
+func isSandbox(ociRuntime string) bool { return strings.HasPrefix(ociRuntime, "runsc") }
+
+// goArch is the architecture as images and Go call it.
+func goArch(machine string) string {
+	switch machine {
+	case "x86_64":
+		return "amd64"
+	case "aarch64":
+		return "arm64"
+	case "":
+		return runtime.GOARCH
+	}
+	return machine
+}
+
+// warningsOf is what an operator should know.
+func warningsOf(info hostInfo, limits map[core.Limit]core.Enforcement, host string) []string {
+	var list []string
+	if limits[core.LimitCPU] == core.EnforcedNot {
+		list = append(list, controllersMissing(info))
+	}
+	if info.Store.Driver == "vfs" {
+		list = append(list, `the storage driver vfs copies the image for every box, which takes seconds: set driver = "overlay" in storage.conf`)
+	}
+	if !info.Host.Security.Seccomp {
+		list = append(list, "the engine has no seccomp profile: system calls are not filtered")
+	}
+	if strings.HasPrefix(host, "tcp://") {
+		list = append(list, "the service is reached over the network, without a password: whoever reaches it may do as its user")
+	}
+	return list
+}
+
+func controllersMissing(info hostInfo) string {
+	const what = "CPU time is not limited, and memory and processes only by the agent's resource limits"
+	switch {
+	case !info.Host.Security.Rootless:
+		return what + ": this machine's control groups lack a controller"
+	case info.Host.CgroupVer == "v1":
+		return what + ": rootless Podman needs cgroup v2 (boot with systemd.unified_cgroup_hierarchy=1), or use rootful Podman"
+	}
+	return "some limits are not enforced by control groups: delegate the controllers cpu, memory and pids to this user (Delegate=cpu memory pids in user@.service)"
+}
+
+func (f facts) platform() string { return f.os + "/" + f.arch }
