@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"syscall"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -22,6 +23,8 @@ type Options struct {
 	Env    []string     // the plugin's whole environment, besides what the handshake needs
 	Config sdk.Config   // sent by Configure
 	Logger hclog.Logger // nil discards
+	// Process are attributes of the plugin's process, such as whose it is; nil is this process's user.
+	Process *syscall.SysProcAttr
 }
 
 // Spawn launches the executable at path, configures it, and returns its backend. The process
@@ -43,6 +46,7 @@ func Launch(ctx context.Context, path string, o Options) (backend *sdk.Client, s
 	}
 	cmd := exec.Command(path, o.Args...) //nolint:gosec // launching what it is given is its purpose
 	cmd.Env = append([]string{}, o.Env...)
+	cmd.SysProcAttr = o.Process
 	process := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig:  sdk.Handshake(),
 		VersionedPlugins: sdk.Plugins(nil),

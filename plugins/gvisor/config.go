@@ -1,0 +1,77 @@
+package gvisor
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk"
+)
+
+// Settings is the plugin's section of the operator's config. The zero value works on a machine
+// that has runsc and a Python 3.
+type Settings struct {
+	Runsc         string            `json:"runsc"`           // gVisor's executable; "" looks beside the plugin, then in PATH
+	Dir           string            `json:"dir"`             // where boxes, volumes and images are kept; "" is below the user's state and cache folders
+	Images        map[string]string `json:"images"`          // archives by image name: a "docker save" file or an OCI layout's folder
+	DefaultImage  string            `json:"default_image"`   // of runs for which nobody names one; "" is "host"
+	Platform      string            `json:"platform"`        // how runsc intercepts system calls: systrap, ptrace or kvm; "" is runsc's default
+	MaxImageBytes int64             `json:"max_image_bytes"` // of one image, unpacked; 0 is 16 GiB
+}
+
+// defaultMaxImage bounds an image when nobody says otherwise.
+const defaultMaxImage = 16 << 30
+
+func decodeSettings(raw json.RawMessage) (Settings, error) {
+	var s Settings
+	if err := sdk.DecodeSettings(raw, &s); err != nil {
+		return Settings{}, err
+	}
+	return s.complete()
+}
+
+// complete checks the settings and fills in the defaults. The images' names become normal ones.
+func (s Settings) complete() (Settings, error) {
+	for what, file := range map[string]string{"runsc": s.Runsc, "dir": s.Dir} {
+		if file != "" && !filepath.IsAbs(file) {
+			return s, core.Errorf(core.ErrInvalid, "settings.%s must be an absolute path, not %q", what, file)
+		}
+	}
+	switch s.Platform {
+	case "", "systrap", "ptrace", "kvm":
+	default:
+		return s, core.Errorf(core.ErrInvalid, "settings.platform is %q; it can be systrap, ptrace or kvm", s.Platform)
+	}
+	if s.MaxImageBytes < 0 {
+		return s, core.Errorf(core.ErrInvalid, "settings.max_image_bytes cannot be negative")
+	}
+	if s.MaxImageBytes == 0 {
+		s.MaxImageBytes = defaultMaxImage
+	}
+	if s.DefaultImage == "" {
+		s.DefaultImage = core.ImageHost
+	}
+	if _, err := core.NormalizeImage(s.DefaultImage); err != nil {
+		return s, err
+	}
+	return s.withNormalImages()
+}
+
+func (s Settings) withNormalImages() (Settings, error) {
+	normal := map[string]string{}
+	for ref, file := range s.Images {
+		name, err := core.NormalizeImage(ref)
+		switch {
+		case err != nil:
+			return s, err
+		case name == core.ImageHost || strings.Contains(name, "@"):
+			return s, core.Errorf(core.ErrInvalid, "settings.images cannot have the key %q: it takes a name and a tag", ref)
+		case !filepath.IsAbs(file):
+			return s, core.Errorf(core.ErrInvalid, "settings.images.%s must be an absolute path, not %q", ref, file)
+		}
+		normal[name] = filepath.Clean(file)
+	}
+	s.Images = normal
+	return s, nil
+}

@@ -1,0 +1,199 @@
+package gvisor
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+const (
+	// settleTime is how long a cancelled call waits for its own clean-up.
+	settleTime = 2 * time.Second
+	// retryPause is between two tries of a clean-up.
+	retryPause = 5 * time.Millisecond
+)
+
+// record is what is known of a box; it lies beside its bundle.
+type record struct {
+	Image   string            `json:"image"`
+	Labels  map[string]string `json:"labels"`
+	Created time.Time         `json:"created"`
+	Volumes []string          `json:"volumes"`
+}
+
+// Create implements execution.Backend.
+func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
+	r, err := b.ready(ctx)
+	if err != nil {
+		return core.Box{}, err
+	}
+	if err := spec.Validate(); err != nil {
+		return core.Box{}, err
+	}
+	warned, err := spec.CheckHeld(b.limits())
+	if err != nil {
+		return core.Box{}, err
+	}
+	if spec.Network == core.NetworkFull && b.tunnel() == "" {
+		return core.Box{}, core.Errorf(core.ErrUnsupported, "a box with a network needs slirp4netns, which this machine does not have").
+			WithHint("install the package slirp4netns")
+	}
+	box, err := b.settle(ctx, func(workCtx context.Context) (core.Box, error) { return b.create(ctx, workCtx, r, spec) })
+	box.Warnings = append(box.Warnings, warned...)
+	return box, err
+}
+
+// settle runs f to its end although ctx may end before: what was cut off would leave a box that
+// nobody knows. A box that comes too late is removed.
+func (b *Backend) settle(ctx context.Context, f func(context.Context) (core.Box, error)) (core.Box, error) {
+	type result struct {
+		box core.Box
+		err error
+	}
+	results, abandoned := make(chan result), make(chan struct{})
+	b.work.Go(func() {
+		workCtx, cancel := slow(context.WithoutCancel(ctx))
+		defer cancel()
+		box, err := f(workCtx)
+		select {
+		case results <- result{box, err}:
+		case <-abandoned:
+			if err == nil {
+				b.discard(workCtx, box.ID)
+			}
+		}
+	})
+	select {
+	case r := <-results:
+		return r.box, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-results:
+		return r.box, r.err
+	case <-time.After(settleTime):
+		close(abandoned)
+		return core.Box{}, ended(ctx)
+	}
+}
+
+// create makes the box, or leaves nothing. It stops between two steps when the caller's ctx
+// ends; the steps themselves run under workCtx.
+func (b *Backend) create(caller, workCtx context.Context, r *runsc, spec core.BoxSpec) (core.Box, error) {
+	from, err := b.originOf(workCtx, spec)
+	if err != nil {
+		return core.Box{}, err
+	}
+	id, made := newID(), time.Now().UTC()
+	bundle := plan(spec, b.order(id, r, from))
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"record", func() error { return b.reserve(workCtx, id, spec, made) }},
+		{"bundle", func() error { return b.writeBundle(id, bundle) }},
+		{"start", func() error { return b.start(workCtx, id, r, spec, bundle) }},
+	} {
+		err := b.before(step.name)
+		if caller.Err() != nil {
+			err = ended(caller)
+		}
+		if err == nil {
+			err = fail(workCtx, step.do(), "a box of %s could not be made", spec.Image)
+		}
+		if err == nil && caller.Err() != nil {
+			err = ended(caller)
+		}
+		if err != nil {
+			b.discard(workCtx, id)
+			return core.Box{}, err
+		}
+	}
+	return core.Box{ID: id, Image: spec.Image, Labels: spec.Labels, State: core.BoxRunning, Created: made}, nil
+}
+
+func (b *Backend) order(id string, r *runsc, from origin) order {
+	return order{
+		ID: id, Gofers: r.gofers, Platform: b.settings.Platform, Folders: b.folders,
+		Root: from.root, Binds: from.binds, Masks: from.masks, Env: from.env, Agent: from.agent,
+		UID: b.machine.uid, GID: b.machine.gid,
+		Limits: b.limits(), Cgroups: b.machine.cgroups, MaxCPUs: float64(b.machine.cpus),
+	}
+}
+
+// reserve writes the box's record, before there is anything else of it. Volumes that it mounts
+// cannot be removed from now on.
+func (b *Backend) reserve(ctx context.Context, id string, spec core.BoxSpec, made time.Time) error {
+	unlock, err := lock(ctx, b.folders.volumes())
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	rec := record{Image: spec.Image, Labels: spec.Labels.Map(), Created: made}
+	for _, m := range spec.Mounts {
+		if _, err := b.readVolume(m.Volume); err != nil {
+			return err
+		}
+		rec.Volumes = append(rec.Volumes, m.Volume)
+	}
+	if err := os.Mkdir(b.folders.box(id), private); err != nil {
+		return err
+	}
+	return writeJSON(b.folders.record(id), rec)
+}
+
+func (b *Backend) writeBundle(id string, r request) error {
+	dir := b.folders.box(id)
+	if r.DNS != "" {
+		if err := writeFile(filepath.Join(dir, "resolv.conf"), []byte(r.DNS), 0o644); err != nil {
+			return err
+		}
+	}
+	return writeJSON(filepath.Join(dir, "config.json"), r.Spec)
+}
+
+// start runs runsc, which leaves the box running.
+func (b *Backend) start(ctx context.Context, id string, r *runsc, spec core.BoxSpec, bundle request) error {
+	var err error
+	if spec.Network == core.NetworkFull {
+		err = b.startInTunnel(ctx, id, r, bundle.Args)
+	} else {
+		err = run(ctx, r.path, bundle.Args)
+	}
+	if err != nil && ctx.Err() == nil {
+		err = explain(err, filepath.Join(b.folders.box(id), "runsc.log"))
+	}
+	return err
+}
+
+// explain adds what runsc logged of its failure.
+func explain(err error, log string) error {
+	raw, _ := os.ReadFile(log) //nolint:gosec // below the backend's own folder
+	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	last := lines[len(lines)-1]
+	var entry struct{ Msg string }
+	if json.Unmarshal([]byte(last), &entry) == nil && entry.Msg != "" {
+		last = entry.Msg
+	}
+	const most = 500
+	if len(last) > most {
+		last = last[:most] + "…"
+	}
+	if last == "" {
+		return err
+	}
+	return core.Errorf(core.ErrInternal, "runsc failed: %s", strings.ToValidUTF8(last, "�"))
+}
+
+// discard removes what there is of a box, however its caller's ctx is doing. What cannot be
+// removed now has its record, and is found by a later sweep.
+func (b *Backend) discard(ctx context.Context, id string) {
+	ctx, cancel := slow(context.WithoutCancel(ctx))
+	defer cancel()
+	_ = b.remove(ctx, id)
+}

@@ -1,0 +1,183 @@
+package gvisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+const (
+	// quickTime bounds what runsc does in a moment.
+	quickTime = 30 * time.Second
+	// createTime bounds one Create or clean-up, whatever its caller's ctx says.
+	createTime = 2 * time.Minute
+)
+
+// errSilent is the cause of a ctx that ended because runsc did not come to an end.
+var errSilent = errors.New("runsc does not come to an end")
+
+func quick(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, quickTime, errSilent)
+}
+
+func slow(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, createTime, errSilent)
+}
+
+// candidate is a place where runsc may be.
+type candidate struct {
+	source string // who named it, in words that the user knows
+	path   string
+}
+
+// candidates lists the places to try, in this order: settings.runsc, which is the only one if it
+// is set; beside the plugin's own executable; each folder of PATH.
+func candidates(s Settings, self, path string) []candidate {
+	if s.Runsc != "" {
+		return []candidate{{"settings.runsc", s.Runsc}}
+	}
+	var list []candidate
+	if self != "" {
+		list = append(list, candidate{"beside the plugin", filepath.Join(filepath.Dir(self), "runsc")})
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if filepath.IsAbs(dir) {
+			list = append(list, candidate{"PATH", filepath.Join(dir, "runsc")})
+		}
+	}
+	return list
+}
+
+// runsc is an executable that is known to work.
+type runsc struct {
+	path    string
+	version string
+	changed time.Time // the file's
+	gofers  bool      // it can give its file servers networks of their own; else it does so anyway
+}
+
+// finder finds runsc at the first call, and anew when the file changes.
+type finder struct {
+	settings Settings
+	self     string
+	path     string
+
+	mu  sync.Mutex
+	now *runsc
+}
+
+// runsc returns the executable.
+func (f *finder) runsc(ctx context.Context) (*runsc, error) {
+	if ctx.Err() != nil {
+		return nil, ended(ctx)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.now != nil {
+		if info, err := os.Stat(f.now.path); err == nil && info.ModTime().Equal(f.now.changed) {
+			return f.now, nil
+		}
+		f.now = nil
+	}
+	var tried []string
+	for _, c := range candidates(f.settings, f.self, f.path) {
+		found, err := probe(ctx, c.path)
+		if ctx.Err() != nil {
+			return nil, ended(ctx)
+		}
+		if err == nil {
+			f.now = found
+			return found, nil
+		}
+		if c.source != "PATH" || !errors.Is(err, fs.ErrNotExist) {
+			tried = append(tried, fmt.Sprintf("%s (%s): %s", c.path, c.source, reason(err)))
+		}
+	}
+	return nil, missing(append(tried, "PATH"), f.settings.Runsc != "")
+}
+
+func missing(tried []string, named bool) error {
+	if named {
+		return core.Errorf(core.ErrUnavailable, "gVisor's runsc cannot be used: %s", tried[0]).
+			WithHint("correct backends.gvisor.settings.runsc")
+	}
+	return core.Errorf(core.ErrUnavailable, "gVisor's runsc was not found; tried %s", strings.Join(tried, "; ")).
+		WithHint("get it from https://gvisor.dev/docs/user_guide/install, put it beside Boxwright's executables or into PATH, or set backends.gvisor.settings.runsc")
+}
+
+func reason(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "not there"
+	case errors.Is(err, fs.ErrPermission):
+		return "may not be executed"
+	}
+	return err.Error()
+}
+
+// needed are options without which runsc is too old: packages of some distributions are from 2022.
+func needed() []string { return []string{"overlay2", "host-uds", "directfs", "file-access-mounts"} }
+
+// goferNetwork keeps runsc from leaving a mount of its own in the backend's folder.
+const goferNetwork = "gofer-network-namespace"
+
+// probeTime bounds the look at one executable.
+const probeTime = 10 * time.Second
+
+// probe runs the executable to see what it is.
+func probe(ctx context.Context, path string) (*runsc, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	flags, err := output(ctx, path, "flags")
+	if err != nil {
+		return nil, err
+	}
+	has := func(flag string) bool { return regexp.MustCompile(`(?m)^\s*--?` + flag + `\b`).MatchString(flags) }
+	for _, flag := range needed() {
+		if !has(flag) {
+			return nil, fmt.Errorf("it is too old: it has no option --%s; a release of 2024 or later is needed", flag)
+		}
+	}
+	version, err := output(ctx, path, "--version")
+	if err != nil {
+		return nil, err
+	}
+	return &runsc{path: path, version: versionOf(version), changed: info.ModTime(), gofers: has(goferNetwork)}, nil
+}
+
+// output is what a command says, on both streams: runsc has printed its flags on either.
+func output(ctx context.Context, path string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // the operator's own executable
+	cmd.Env = bareEnv()
+	raw, err := cmd.CombinedOutput()
+	return string(raw), err
+}
+
+// bareEnv is all of the environment that programs of the host's get.
+func bareEnv() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+}
+
+// versionOf reads "runsc version release-20240101.0".
+func versionOf(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	version := strings.TrimSpace(strings.TrimPrefix(line, "runsc version"))
+	if version == "" || version == "VERSION_MISSING" {
+		return "unknown"
+	}
+	return version
+}
