@@ -53,8 +53,8 @@ var owners = []struct {
 	{what: "github.com/containers/podman", may: []string{"plugins/podman"}},
 	{what: "go.podman.io", may: []string{"plugins/podman"}},
 	{what: module + "plugins/podman", may: []string{"plugins/podman", "cmd/boxwright-backend-podman"}},
-	{what: "github.com/google/go-containerregistry", may: []string{"plugins/gvisor", "plugins/sdk/daemontest", "plugins/docker"}},
-	{what: "github.com/opencontainers", may: []string{"plugins/gvisor"}},
+	{what: "github.com/google/go-containerregistry", may: []string{"plugins", "e2e"}},
+	{what: "github.com/opencontainers", may: []string{"plugins"}},
 	{what: module + "plugins/gvisor", may: []string{"plugins/gvisor", "cmd/boxwright-backend-gvisor"}},
 }
 
