@@ -11,6 +11,9 @@ REQUIRE ?= $(subst $(space),$(comma),$(PLACES)),docker-runsc,python-plugin,uv,cl
 TEST_TIMEOUT ?= 15m
 
 GO_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
+# Podman's client library needs these tags to do without C libraries. What is built without them
+# has no Podman backend.
+export GOFLAGS := $(strip $(shell go env GOFLAGS) -tags=remote,containers_image_openpgp,exclude_graphdriver_btrfs,exclude_graphdriver_devicemapper)
 BACKENDS = $(notdir $(wildcard cmd/boxwright-backend-*))
 AGENT_ARCHS = amd64 arm64
 # The race detector needs a C compiler; without one the tests run without it.
