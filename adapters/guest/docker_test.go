@@ -128,17 +128,14 @@ func newBox(tb testing.TB, image string, options ...string) *box {
 			break
 		}
 	}
+	options, agentFlags = keeper(os.Getenv("BOXWRIGHT_TEST_RUNTIME")).bound(options, agentFlags)
 	tmpfs := ":rw,nosuid,nodev,exec,mode=0700,uid=1000,gid=1000,size=64m"
 	args := append([]string{
 		"run", "-d", "--label", "boxwright-test=1", "--user", "1000:1000", "--cap-drop", "ALL",
-		"--security-opt", "no-new-privileges", "--read-only", "--network", "none", "--pids-limit", "128",
-		"--memory", "512m", "--memory-swap", "512m",
+		"--security-opt", "no-new-privileges", "--read-only", "--network", "none",
 		"--tmpfs", core.GuestWork + tmpfs, "--tmpfs", core.GuestHome + tmpfs, "--tmpfs", core.GuestTmp + tmpfs,
 		"-v", shared.volume + ":" + core.GuestBin + ":ro", "--workdir", "/", "--entrypoint", core.GuestAgent,
 	}, options...)
-	if runtime := os.Getenv("BOXWRIGHT_TEST_RUNTIME"); runtime != "" {
-		args = append(args, "--runtime", runtime)
-	}
 	id, err := docker(append(append(args, image), agentFlags...)...)
 	if err != nil {
 		tb.Fatal(err)

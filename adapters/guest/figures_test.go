@@ -12,8 +12,8 @@ const matplotlibImage = "boxwright-test/matplotlib:1"
 
 func TestFigures(t *testing.T) {
 	for name, flags := range map[string][]string{
-		"plain":     {"--memory", "1g", "--memory-swap", "1g"},
-		"preloaded": {"--memory", "1g", "--memory-swap", "1g", "--", "--preload", "numpy,matplotlib,no_such_module"},
+		"plain":     {"--memory", "1g"},
+		"preloaded": {"--memory", "1g", "--", "--preload", "numpy,matplotlib,no_such_module"},
 	} {
 		t.Run(name, func(t *testing.T) { figures(t, start(t, matplotlibImage, flags...)) })
 	}

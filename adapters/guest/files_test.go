@@ -179,7 +179,7 @@ sys.stdout.flush(); subprocess.run(['tool'], check=True)`)
 }
 
 func TestPreview(t *testing.T) {
-	g := start(t, pythonImage, "--memory", "2g", "--memory-swap", "2g", "--tmpfs", "/work:rw,mode=0700,uid=1000,gid=1000,size=1g")
+	g := start(t, pythonImage, "--memory", "2g", "--tmpfs", "/work:rw,mode=0700,uid=1000,gid=1000,size=1g")
 	small := encode(t, image.NewNRGBA(image.Rect(0, 0, 10, 10)))
 	for name, data := range map[string][]byte{
 		"small.png": small, "B16.png": encode(t, noise(12000)), "no.png": []byte("no picture"),

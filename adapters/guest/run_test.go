@@ -300,7 +300,7 @@ print('done')`,
 }
 
 func TestB40Memory(t *testing.T) {
-	g := start(t, pythonImage, "--memory", "256m", "--memory-swap", "256m")
+	g := start(t, pythonImage, "--memory", "256m")
 	exit := run(t, g, python("print('a'); x = bytearray(10**10)"))
 	if !exit.OOMKilled || exit.Signal != "SIGKILL" || exit.Code != 137 || string(exit.Stdout.Head) != "a\n" {
 		t.Error(describe(exit))

@@ -13,6 +13,7 @@ import (
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/runner"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/server"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/sweep"
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/watch"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/workspace"
 	"github.com/boxwright/boxwright/core"
 )
@@ -33,6 +34,9 @@ func serve(args []string) error {
 	if err != nil {
 		return core.Errorf(core.ErrInternal, "the agent does not find itself: %w", err)
 	}
+	if err := watch.Confine(opts.bounds); err != nil {
+		return core.Errorf(core.ErrUnsupported, "the box's limits cannot be set: %w", err)
+	}
 	harden()
 	listener, err := server.Listen(opts.dialUID)
 	if err != nil {
@@ -52,7 +56,8 @@ func serve(args []string) error {
 		Workspace: work,
 		Renderer:  preview.Renderer{Program: program, Reaper: reaping, Expose: runner.Expose},
 		Runner: runner.New(runner.Config{
-			Reaper: reaping, Sweeper: sweeper, Workspace: work, Plain: plain, Loaded: loaded, Env: env,
+			Reaper: reaping, Sweeper: sweeper, Watcher: watch.New(opts.bounds), Workspace: work,
+			Plain: plain, Loaded: loaded, Env: env,
 		}),
 	}
 	return service.Serve(context.Background(), listener)

@@ -9,11 +9,14 @@ var abis = []abi{
 		setpriority: unix.SYS_SETPRIORITY, ioprioSet: unix.SYS_IOPRIO_SET,
 		schedSetparam: unix.SYS_SCHED_SETPARAM, schedSetscheduler: unix.SYS_SCHED_SETSCHEDULER,
 		schedSetattr: unix.SYS_SCHED_SETATTR, schedSetaffinity: unix.SYS_SCHED_SETAFFINITY,
+		kill: unix.SYS_KILL, tkill: unix.SYS_TKILL, tgkill: unix.SYS_TGKILL,
+		queueinfo: unix.SYS_RT_SIGQUEUEINFO, tgqueueinfo: unix.SYS_RT_TGSIGQUEUEINFO, pidfdOpen: unix.SYS_PIDFD_OPEN,
 	},
 	{
 		arch: unix.AUDIT_ARCH_ARM, prlimit: 369,
 		setpriority: 97, ioprioSet: 314,
 		schedSetparam: 154, schedSetscheduler: 156,
 		schedSetattr: 380, schedSetaffinity: 241,
+		kill: 37, tkill: 238, tgkill: 268, queueinfo: 178, tgqueueinfo: 363, pidfdOpen: 434,
 	},
 }

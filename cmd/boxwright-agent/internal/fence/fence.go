@@ -1,10 +1,12 @@
 // Package fence keeps the code in a box from changing the limits and the priority of processes that are
-// not its own.
+// not its own, and from sending signals to the agent.
 //
 // Code and agent are the same user, and to the kernel that is enough for prlimit(2) and its kin: a limit
 // of one second of CPU would end the agent, a limit of descriptors would make it lose files. A filter of
 // system calls, which every process in the box inherits, refuses them. A filter sees numbers only and
 // cannot tell whose a process or thread is: so what is allowed is what names nobody, which is the caller.
+//
+// Signals to the first process of a box are Linux's to refuse, and it does. gVisor does not know that rule.
 //
 // What only a tracer may do to a process, such as to move its memory, the kernel refuses by itself, because
 // the agent is not dumpable.
@@ -12,6 +14,8 @@ package fence
 
 import (
 	"errors"
+	"os"
+	"strconv"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -35,7 +39,7 @@ func Raise() error {
 // install spares programs the slower mode that some kernels put whoever has a filter into: the fence is
 // not against what could be guessed from timing.
 func install(flags uintptr) error {
-	filter := program(abis)
+	filter := program(abis, lastThread())
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}                                                    //nolint:gosec // some hundred
 	thread, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog))) //nolint:gosec // the kernel's interface
 	switch {
@@ -45,4 +49,17 @@ func install(flags uintptr) error {
 		return errors.New("a thread has a filter of its own")
 	}
 	return nil
+}
+
+// lastThread is the highest number among the caller's threads. In a box, whose first process the caller is,
+// there is nobody else between them but processes of the host's.
+func lastThread() uint32 {
+	last := agentPID
+	entries, _ := os.ReadDir("/proc/self/task")
+	for _, entry := range entries {
+		if n, err := strconv.Atoi(entry.Name()); err == nil {
+			last = max(last, n)
+		}
+	}
+	return uint32(last) //nolint:gosec // the number of a thread
 }

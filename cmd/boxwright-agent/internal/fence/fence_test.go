@@ -30,8 +30,8 @@ func refused(t *testing.T, p code, c call) bool {
 			loaded = binary.LittleEndian.Uint32(data[do.K:])
 		case unix.BPF_ALU | unix.BPF_AND | unix.BPF_K:
 			loaded &= do.K
-		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K:
-			if loaded == do.K {
+		case unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K:
+			if loaded == do.K && do.Code&unix.BPF_JGT == 0 || loaded > do.K && do.Code&unix.BPF_JGT != 0 {
 				at += int(do.Jt)
 			} else {
 				at += int(do.Jf)
@@ -48,7 +48,8 @@ func refused(t *testing.T, p code, c call) bool {
 }
 
 func TestFilter(t *testing.T) {
-	p := program(abis)
+	const threads = 12
+	p := program(abis, threads)
 	const upper, pointer = 1 << 32, 0x7fff_0000_0000
 	for _, a := range abis {
 		for _, c := range []struct {
@@ -83,7 +84,24 @@ func TestFilter(t *testing.T) {
 			{"own processors", a.schedSetaffinity, [3]uint64{0, 8, pointer}, false},
 			{"a thread's processors", a.schedSetaffinity, [3]uint64{70, 8, pointer}, false},
 			{"the agent's processors", a.schedSetaffinity, [3]uint64{1, 8, pointer}, true},
-			{"another call", 0, [3]uint64{1, 1, 1}, false},
+			{"signal to the agent", a.kill, [3]uint64{1, 9}, true},
+			{"to one of its threads", a.kill, [3]uint64{threads, 9}, true},
+			{"to the agent, with an upper half", a.kill, [3]uint64{1 | upper, 9}, true},
+			{"to another process", a.kill, [3]uint64{threads + 1, 9}, false},
+			{"to all", a.kill, [3]uint64{math.MaxUint64, 9}, false},
+			{"to the own group", a.kill, [3]uint64{0, 9}, false},
+			{"to a group", a.kill, [3]uint64{math.MaxUint32 - 70, 9}, false},
+			{"to a thread of the agent's", a.tkill, [3]uint64{7, 9}, true},
+			{"to an own thread", a.tkill, [3]uint64{70, 6}, false},
+			{"to a named thread of the agent's", a.tgkill, [3]uint64{1, 7, 9}, true},
+			{"of Go's runtime", a.tgkill, [3]uint64{1, 7, uint64(unix.SIGURG)}, false},
+			{"to a named thread", a.tgkill, [3]uint64{70, 70, 6}, false},
+			{"with a value", a.queueinfo, [3]uint64{1, 9, pointer}, true},
+			{"with a value, to another", a.queueinfo, [3]uint64{70, 9, pointer}, false},
+			{"with a value, to a thread", a.tgqueueinfo, [3]uint64{1, 7, 9}, true},
+			{"descriptor of the agent", a.pidfdOpen, [3]uint64{1, 0}, true},
+			{"descriptor of another", a.pidfdOpen, [3]uint64{70, 0}, false},
+			{"another call", 0xfff, [3]uint64{1, 1, 1}, false},
 		} {
 			for _, number := range []uint32{c.number, c.number | ^notX32} {
 				if got := refused(t, p, call{a.arch, number, c.args}); got != c.refused {
@@ -100,7 +118,7 @@ func TestFilter(t *testing.T) {
 // TestJumps: a filter's jumps are counted in one byte, and its length in two.
 func TestJumps(t *testing.T) {
 	for _, a := range abis {
-		if n := len(a.filter()); n > math.MaxUint8 {
+		if n := len(a.filter(1)); n > math.MaxUint8 {
 			t.Errorf("%#x: %d instructions", a.arch, n)
 		}
 	}

@@ -8,6 +8,7 @@ type abi struct {
 
 	prlimit, setpriority, ioprioSet                                  uint32
 	schedSetparam, schedSetscheduler, schedSetattr, schedSetaffinity uint32
+	kill, tkill, tgkill, queueinfo, tgqueueinfo, pidfdOpen           uint32
 }
 
 // Where the kernel puts what the filter looks at. Both machines are little-endian.
@@ -30,15 +31,15 @@ type code = []unix.SockFilter
 
 // program is the filter. For all calls but the fenced ones it looks at nothing but number and machine, so
 // the kernel (since 5.11) finds out once that they are allowed and never runs it for them.
-func program(abis []abi) code {
+func program(abis []abi, threads uint32) code {
 	p := code{load(atArch)}
 	for _, a := range abis {
-		p = append(p, when(a.arch, a.filter())...)
+		p = append(p, when(a.arch, a.filter(threads))...)
 	}
 	return append(p, refuse())
 }
 
-func (a abi) filter() code {
+func (a abi) filter(threads uint32) code {
 	p := code{load(atNumber), {Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: notX32}}
 	for _, c := range []struct {
 		number uint32
@@ -50,7 +51,13 @@ func (a abi) filter() code {
 		{a.schedSetparam, checkSelf(0)},
 		{a.schedSetscheduler, checkSelf(0)},
 		{a.schedSetattr, checkSelf(0)},
-		{a.schedSetaffinity, checkAffinity()},
+		{a.schedSetaffinity, checkAgent()},
+		{a.kill, checkTarget(threads)},
+		{a.tkill, checkTarget(threads)},
+		{a.tgkill, checkThreadSignal()},
+		{a.queueinfo, checkTarget(threads)},
+		{a.tgqueueinfo, checkAgent()},
+		{a.pidfdOpen, checkTarget(threads)},
 	} {
 		p = append(p, when(c.number, c.check)...)
 	}
@@ -72,9 +79,22 @@ func checkPriority(user uint32) code {
 	return append(append(code{load(atArgs)}, when(user, code{refuse()})...), checkSelf(1)...)
 }
 
-// checkAffinity refuses the agent only: threads are given processors by their numbers, in C libraries too.
-func checkAffinity() code {
+// checkAgent refuses the agent only: threads are given processors by their numbers, in C libraries too.
+func checkAgent() code {
 	return append(append(code{load(atArgs)}, when(agentPID, code{refuse()})...), allow())
+}
+
+// checkTarget refuses the agent and those of its threads that there were when the fence was raised. Groups,
+// which are negative, and 0, which is the caller's own, are no threads of the agent's.
+func checkTarget(threads uint32) code {
+	beyond := unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K, K: threads, Jf: 1}
+	return append(append(code{load(atArgs)}, when(0, code{allow()})...), beyond, allow(), refuse())
+}
+
+// checkThreadSignal refuses the agent, but for the signal with which Go's runtime stirs the agent's own threads.
+func checkThreadSignal() code {
+	stir := append(append(code{load(atArgs + 2*argSize)}, when(uint32(unix.SIGURG), code{allow()})...), refuse())
+	return append(append(code{load(atArgs)}, when(agentPID, stir)...), allow())
 }
 
 // checkSelf allows 0, which is the caller.

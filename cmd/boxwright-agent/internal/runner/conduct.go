@@ -12,6 +12,7 @@ import (
 
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/capture"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/python"
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/watch"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/workspace"
 	"github.com/boxwright/boxwright/core"
 )
@@ -32,6 +33,8 @@ const (
 	byItself cause = iota
 	byTimeout
 	byKill
+	byMemory    // the watcher's limit
+	byProcesses // the same
 )
 
 // conduct takes a run from its turn to its end.
@@ -87,17 +90,20 @@ func (r *Runner) perform(run *Run) (core.Exit, error) {
 	}
 	streams.start(run.spec.Stdin, run.captures)
 	status, why, err := r.await(run, process)
-	exit := exitOf(status, why)
+	exit := exitOf(status, why.cause)
 	exit.Duration = time.Since(began)
-	if err == nil && why == byItself {
+	if err == nil && why.cause == byItself {
 		exit.Warnings, err = r.clear(straysBefore)
+	}
+	if why.note != "" {
+		exit.Warnings = append(exit.Warnings, why.note)
 	}
 	if err != nil {
 		exit.Warnings = append(exit.Warnings, core.MessageOf(err))
 	}
 	streams.drain()
 	exit.Stdout, exit.Stderr = output(run.captures[0]), output(run.captures[1])
-	judgeMemory(&exit, why, oomKills()-oomBefore)
+	judgeMemory(&exit, why.cause, oomKills()-oomBefore)
 	changes := r.Workspace.Changes(before)
 	exit.Files = changes.Files
 	exit.Warnings = append(exit.Warnings, changes.Warnings...)
@@ -135,24 +141,34 @@ func (r *Runner) launch(spec core.RunSpec, dir string, fds [3]int) (python.Proce
 	})
 }
 
-// await returns how the program ended. After a timeout or a kill nothing in the box is alive.
-func (r *Runner) await(run *Run, process python.Process) (syscall.WaitStatus, cause, error) {
+// ending is why a run ended, with what its record shall say about that.
+type ending struct {
+	cause cause
+	note  string
+}
+
+// await returns how the program ended. Unless it ended by itself, nothing in the box is alive then.
+func (r *Runner) await(run *Run, process python.Process) (syscall.WaitStatus, ending, error) {
+	breaches, stop := r.Watcher.Start()
+	defer stop()
 	var timeout <-chan time.Time
 	if run.spec.Timeout > 0 {
 		timer := time.NewTimer(run.spec.Timeout)
 		defer timer.Stop()
 		timeout = timer.C
 	}
-	why := byItself
+	why := ending{}
 	select {
 	case status := <-process.Status:
-		return status, byItself, nil
+		return status, why, nil
 	case <-timeout:
-		why = byTimeout
+		why.cause = byTimeout
 	case <-run.killed:
-		why = byKill
+		why.cause = byKill
+	case breach := <-breaches:
+		why = endingOf(breach)
 	}
-	if len(run.spec.Argv) == 0 {
+	if len(run.spec.Argv) == 0 && !why.crossed() {
 		if status, ended := flush(process); ended {
 			return status, why, r.killAll()
 		}
@@ -165,6 +181,16 @@ func (r *Runner) await(run *Run, process python.Process) (syscall.WaitStatus, ca
 		return syscall.WaitStatus(syscall.SIGKILL), why, err
 	}
 }
+
+func endingOf(breach watch.Breach) ending {
+	if breach.Memory {
+		return ending{byMemory, breach.Message}
+	}
+	return ending{byProcesses, breach.Message}
+}
+
+// crossed reports whether a limit of the box was crossed: then there is no time to lose.
+func (e ending) crossed() bool { return e.cause == byMemory || e.cause == byProcesses }
 
 // flush asks a Python program to write out what it has printed, and does not wait for one that cannot.
 func flush(process python.Process) (status syscall.WaitStatus, ended bool) {
@@ -201,7 +227,7 @@ func (r *Runner) killAll() error {
 }
 
 func exitOf(status syscall.WaitStatus, why cause) core.Exit {
-	exit := core.Exit{TimedOut: why == byTimeout, Cancelled: why == byKill}
+	exit := core.Exit{TimedOut: why == byTimeout, Cancelled: why == byKill, OOMKilled: why == byMemory}
 	if why != byItself && status.Signaled() && status.Signal() == python.FlushSignal {
 		status = syscall.WaitStatus(syscall.SIGKILL) // ours too: a program that had dropped its handler
 	}
@@ -219,7 +245,7 @@ func exitOf(status syscall.WaitStatus, why cause) core.Exit {
 // judgeMemory tells a program that the kernel killed from one that lost only a child.
 func judgeMemory(exit *core.Exit, why cause, kills int64) {
 	switch {
-	case kills <= 0:
+	case kills <= 0 || exit.OOMKilled:
 	case why == byItself && exit.Signal == "SIGKILL":
 		exit.OOMKilled = true
 	default:

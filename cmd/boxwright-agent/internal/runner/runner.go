@@ -15,6 +15,7 @@ import (
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/python"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/reaper"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/sweep"
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/watch"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/workspace"
 	"github.com/boxwright/boxwright/core"
 )
@@ -30,6 +31,7 @@ const (
 type Config struct {
 	Reaper    *reaper.Reaper
 	Sweeper   *sweep.Sweeper
+	Watcher   *watch.Watcher // nil leaves all limits to the engine
 	Workspace *workspace.Workspace
 	Plain     *python.Warm // has nothing loaded
 	Loaded    *python.Warm // has the preloads; may be the same

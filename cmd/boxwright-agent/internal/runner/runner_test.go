@@ -88,13 +88,15 @@ func TestExitOf(t *testing.T) {
 		want   core.Exit
 	}{
 		{exited(0), byItself, core.Exit{}},
+		{syscall.WaitStatus(9), byMemory, core.Exit{Code: 137, Signal: "SIGKILL", OOMKilled: true}},
+		{syscall.WaitStatus(9), byProcesses, core.Exit{Code: 137, Signal: "SIGKILL"}},
 		{exited(3), byTimeout, core.Exit{Code: 3, TimedOut: true}},
 		{syscall.WaitStatus(9), byKill, core.Exit{Code: 137, Signal: "SIGKILL", Cancelled: true}},
 		{syscall.WaitStatus(11 | 0x80), byItself, core.Exit{Code: 139, Signal: "SIGSEGV"}},
 		{syscall.WaitStatus(40), byItself, core.Exit{Code: 168, Signal: "SIG40"}},
 	} {
 		got := exitOf(c.status, c.why)
-		if got.Code != c.want.Code || got.Signal != c.want.Signal || got.TimedOut != c.want.TimedOut || got.Cancelled != c.want.Cancelled {
+		if got.Code != c.want.Code || got.Signal != c.want.Signal || got.TimedOut != c.want.TimedOut || got.OOMKilled != c.want.OOMKilled || got.Cancelled != c.want.Cancelled {
 			t.Errorf("%v: got %+v", c, got)
 		}
 	}

@@ -1,0 +1,87 @@
+package guest_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// keeper says what makes a box's limits hold; the empty one is runc.
+type keeper string
+
+const (
+	runc     keeper = "runc"  // control groups
+	agent    keeper = "agent" // the agent: the engine is not asked for any
+	runsc    keeper = "runsc" // gVisor with the agent: a control group holds the sandbox
+	maxTasks        = 128
+	// sandboxMemory is what gVisor itself may use.
+	sandboxMemory = 128 << 20
+)
+
+// onEach runs a test with each keeper.
+func onEach(t *testing.T, test func(t *testing.T, k keeper)) {
+	for _, k := range []keeper{runc, agent, runsc} {
+		t.Run(string(k), func(t *testing.T) {
+			require(t, pythonImage)
+			k.require(t)
+			test(t, k)
+		})
+	}
+}
+
+// require skips a test for want of a runtime, unless that is forbidden.
+func (k keeper) require(t *testing.T) {
+	t.Helper()
+	if k != runsc {
+		return
+	}
+	known, err := docker("info", "--format", "{{with index .Runtimes \"runsc\"}}yes{{end}}")
+	if err == nil && known == "yes" {
+		return
+	}
+	if strings.Contains(os.Getenv("BOXWRIGHT_REQUIRE"), "docker-runsc") {
+		t.Fatalf("Docker with the runtime runsc is required: %v", err)
+	}
+	t.Skip("needs Docker with the runtime runsc; hack/docker-up.sh runsc makes it")
+}
+
+// bound adds a box's limits to the options of "docker create" and to the agent's. --memory says how much,
+// --keeper who keeps them.
+func (k keeper) bound(options, flags []string) (forEngine, forAgent []string) {
+	memory := "512m"
+	options = slices.Clone(options)
+	for i := 0; i+1 < len(options); i++ {
+		switch options[i] {
+		case "--memory":
+			memory = options[i+1]
+		case "--keeper":
+			k = keeper(options[i+1])
+		default:
+			continue
+		}
+		options = slices.Delete(options, i, i+2)
+		i--
+	}
+	bytes := inBytes(memory)
+	ours := []string{"--max-memory", fmt.Sprint(bytes), "--max-processes", fmt.Sprint(maxTasks)}
+	switch k {
+	case agent:
+		return options, append(ours, flags...)
+	case runsc:
+		whole := fmt.Sprint(bytes + sandboxMemory)
+		return append(options, "--runtime", "runsc", "--memory", whole, "--memory-swap", whole), append(ours, flags...)
+	}
+	return append(options, "--memory", memory, "--memory-swap", memory, "--pids-limit", fmt.Sprint(maxTasks)), flags
+}
+
+// inBytes reads what Docker writes as 256m or 1g.
+func inBytes(text string) int64 {
+	n, _ := strconv.ParseInt(text[:len(text)-1], 10, 64)
+	if strings.HasSuffix(text, "g") {
+		return n << 30
+	}
+	return n << 20
+}

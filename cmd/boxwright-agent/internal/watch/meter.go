@@ -1,0 +1,142 @@
+package watch
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/gvisor"
+	"github.com/boxwright/boxwright/core"
+)
+
+func newMeter() meter {
+	if gvisor.Inside() {
+		return measureSandbox
+	}
+	swaps, _ := os.ReadFile("/proc/swaps")
+	return (&procMeter{root: "/proc", swap: bytes.Count(swaps, []byte("\n")) > 1}).measure
+}
+
+// measureSandbox asks gVisor, whose figures are about this box only and know of all memory, whoever holds
+// it. It counts processes itself, by the limit that Confine sets.
+func measureSandbox(Bounds) usage {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return usage{}
+	}
+	return usage{memory: kilobytes(text, "AnonPages:")}
+}
+
+// kilobytes returns the sum of a field's values in a text of /proc, in bytes.
+func kilobytes(text []byte, name string) (sum int64) {
+	for line := range bytes.Lines(text) {
+		if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
+			n, _ := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))), 10, 64)
+			sum += n << 10
+		}
+	}
+	return sum
+}
+
+// procMeter measures by what /proc tells of each process of the box.
+type procMeter struct {
+	root string // "/proc"
+	swap bool   // the machine has some, so that memory can be in use without being resident
+
+	hidden    int64 // bytes in files of memory that have no name, when last looked for
+	hiddenAge time.Time
+}
+
+// process is what is known of one.
+type process struct {
+	pid   string
+	tasks int64
+	rss   int64 // bytes, with what it shares with others, and with what is swapped out
+}
+
+// measure begins with what is quick and never too little: all that processes have in memory, as if nothing
+// were shared. Only when that is over the bound does it look closer.
+func (m *procMeter) measure(b Bounds) usage {
+	pids := m.pids()
+	if n := int64(len(pids)); b.Processes > 0 && n > 2*b.Processes {
+		return usage{tasks: n} // a fork bomb; each look at it takes longer
+	}
+	var now usage
+	var all []process
+	for _, pid := range pids {
+		p, ok := m.read(pid)
+		if !ok {
+			continue
+		}
+		all = append(all, p)
+		now.tasks += p.tasks
+		now.memory += p.rss
+	}
+	if b.Memory <= 0 {
+		return now
+	}
+	files := tmpfsBytes() + m.unnamed(all) + detached()
+	if now.memory += files; now.memory > b.Memory {
+		now.memory = m.exact(all)
+	}
+	return now
+}
+
+// pids returns all processes that are in the namespace.
+func (m *procMeter) pids() []string {
+	dir, err := os.Open(m.root)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close() //nolint:errcheck // only read
+	names, _ := dir.Readdirnames(-1)
+	pids := names[:0]
+	for _, name := range names {
+		if name[0] >= '1' && name[0] <= '9' {
+			pids = append(pids, name)
+		}
+	}
+	return pids
+}
+
+// read leaves out what is of the host's: the processes that carry its stream. The agent's own threads do not
+// count as the box's.
+func (m *procMeter) read(pid string) (process, bool) {
+	var owner unix.Stat_t
+	if err := unix.Stat(m.root+"/"+pid, &owner); err != nil || owner.Uid == core.DialUID {
+		return process{}, false
+	}
+	text, err := os.ReadFile(m.root + "/" + pid + "/stat")
+	if err != nil {
+		return process{}, false
+	}
+	p, ok := parseStat(text)
+	if m.swap {
+		status, _ := os.ReadFile(m.root + "/" + pid + "/status")
+		p.rss += kilobytes(status, "VmSwap:")
+	}
+	p.pid = pid
+	if pid == "1" {
+		p.tasks = 0
+	}
+	return p, ok
+}
+
+// parseStat reads the fields 20 and 24, which come after a name that may hold anything.
+func parseStat(text []byte) (process, bool) {
+	const afterName, threads, rss = 3, 20, 24
+	end := bytes.LastIndexByte(text, ')')
+	if end < 0 {
+		return process{}, false
+	}
+	fields := bytes.Fields(text[end+1:])
+	if len(fields) <= rss-afterName {
+		return process{}, false
+	}
+	tasks, err := strconv.ParseInt(string(fields[threads-afterName]), 10, 64)
+	pages, rssErr := strconv.ParseInt(string(fields[rss-afterName]), 10, 64)
+	return process{tasks: tasks, rss: pages * int64(os.Getpagesize())}, err == nil && rssErr == nil
+}
