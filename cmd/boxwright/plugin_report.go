@@ -170,4 +170,3 @@ func (v *verification) tail(w io.Writer) {
 
 // say writes for a person; one who has left misses it.
 func say(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) }
-

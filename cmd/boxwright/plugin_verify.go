@@ -168,7 +168,7 @@ func readSettings(text string) (json.RawMessage, error) {
 	raw := []byte(text)
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		var err error
-		if raw, err = os.ReadFile(text); err != nil {
+		if raw, err = os.ReadFile(text); err != nil { //nolint:gosec // its user names it
 			return nil, core.Errorf(core.ErrInvalid, "the settings cannot be read: %w", err)
 		}
 	}
