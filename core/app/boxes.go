@@ -38,6 +38,9 @@ const (
 	removeTimeout = 20 * time.Second
 )
 
+// abandonLimit is how long a creation goes on that nobody waits for any more.
+const abandonLimit = 3 * time.Second
+
 func newBoxes(ports Ports) *boxes {
 	return &boxes{ports: ports, live: map[string]bool{}, suspected: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
@@ -97,10 +100,11 @@ func (b *boxes) create(ctx context.Context, on *place, spec core.BoxSpec) (core.
 		defer b.end()
 		making, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectLimit)
 		defer cancel()
+		defer context.AfterFunc(ctx, func() { time.AfterFunc(abandonLimit, cancel) })()
 		box, err := on.backend.Create(making, spec)
 		if err == nil {
 			b.remember(box.ID)
-		} else if errors.Is(err, core.ErrUnavailable) || errors.Is(err, core.ErrTimeout) {
+		} else if making.Err() != nil || errors.Is(err, core.ErrUnavailable) {
 			b.suspect(on.name)
 		}
 		select {
