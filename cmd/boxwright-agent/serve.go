@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/fence"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/preview"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/python"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/reaper"
@@ -38,6 +39,9 @@ func serve(args []string) error {
 		return core.Errorf(core.ErrUnsupported, "the box's limits cannot be set: %w", err)
 	}
 	harden()
+	if opts.bounds != (watch.Bounds{}) {
+		fence.Yield()
+	}
 	listener, err := server.Listen(opts.dialUID)
 	if err != nil {
 		return core.Errorf(core.ErrUnavailable, "the agent's socket is taken: %w", err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 
@@ -14,6 +15,13 @@ import (
 // refuse is that code gives one of the agent's threads fewer, which a program that is started on that
 // thread would have too.
 func ForkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
+	if lower.jobs != nil {
+		return lower.forkExec(path, argv, attr)
+	}
+	return forkExec(path, argv, attr)
+}
+
+func forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	pid, err := syscall.ForkExec(path, argv, attr) //nolint:gosec // what the caller asked for, inside the box
 	if err == nil {
 		_ = unix.SchedSetaffinity(pid, &processors)
@@ -28,6 +36,43 @@ func ForkExecExposed(path string, argv []string, attr *syscall.ProcAttr) (int, e
 	score.raise()
 	defer score.restore()
 	return ForkExec(path, argv, attr)
+}
+
+// lower starts programs with less priority than the agent's, once Yield has been called.
+var lower launcher
+
+// launcher is a thread that has given up priority. Its programs inherit that; a process without privileges
+// cannot take it back, so no other thread may do it for a moment.
+type launcher struct {
+	jobs chan func()
+}
+
+// yielding is the nice value of programs that give way: the agent is as good as always next, and beside
+// programs of other people's they still get a tenth.
+const yielding = 10
+
+// Yield makes all that is started from now on give way to the agent, which must not wait for its turn
+// behind a thousand processes to find out that there are a thousand. It is to be called once, before
+// anything is started.
+func Yield() {
+	lower.jobs = make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, yielding)
+		for job := range lower.jobs {
+			job()
+		}
+	}()
+}
+
+func (l *launcher) forkExec(path string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
+	done := make(chan struct{})
+	l.jobs <- func() {
+		defer close(done)
+		pid, err = forkExec(path, argv, attr)
+	}
+	<-done
+	return pid, err
 }
 
 // processors are those that the box began with; none until the fence is up.

@@ -14,20 +14,21 @@ import (
 
 func newMeter() meter {
 	if gvisor.Inside() {
-		return measureSandbox
+		return meter{memory: sandboxMemory}
 	}
 	swaps, _ := os.ReadFile("/proc/swaps")
-	return (&procMeter{root: "/proc", swap: bytes.Count(swaps, []byte("\n")) > 1}).measure
+	m := &procMeter{root: "/proc", swap: bytes.Count(swaps, []byte("\n")) > 1}
+	return meter{memory: m.memory, tasks: m.tasks}
 }
 
-// measureSandbox asks gVisor, whose figures are about this box only and know of all memory, whoever holds
+// sandboxMemory asks gVisor, whose figures are about this box only and know of all memory, whoever holds
 // it. It counts processes itself, by the limit that Confine sets.
-func measureSandbox(Bounds) usage {
+func sandboxMemory(int64) int64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
-		return usage{}
+		return 0
 	}
-	return usage{memory: kilobytes(text, "AnonPages:")}
+	return kilobytes(text, "AnonPages:")
 }
 
 // kilobytes returns the sum of a field's values in a text of /proc, in bytes.
@@ -57,32 +58,44 @@ type process struct {
 	rss   int64 // bytes, with what it shares with others, and with what is swapped out
 }
 
-// measure begins with what is quick and never too little: all that processes have in memory, as if nothing
-// were shared. Only when that is over the bound does it look closer.
-func (m *procMeter) measure(b Bounds) usage {
+// tasks counts processes, and their threads if the processes alone are not too many yet: the more there are,
+// the longer each look at one takes.
+func (m *procMeter) tasks(enough int64) (n int64) {
 	pids := m.pids()
-	if n := int64(len(pids)); b.Processes > 0 && n > 2*b.Processes {
-		return usage{tasks: n} // a fork bomb; each look at it takes longer
+	if n = int64(len(pids)); n > enough+spare {
+		return n
 	}
-	var now usage
-	var all []process
+	n = 0
+	for _, p := range m.all(pids) {
+		n += p.tasks
+	}
+	return n
+}
+
+// spare is for processes that do not count: the agent and those that carry the host's stream.
+const spare = 16
+
+// memory begins with what is quick and never too little: all that processes have in memory, as if nothing
+// were shared. Only when that is more than enough does it look closer.
+func (m *procMeter) memory(enough int64) int64 {
+	all := m.all(m.pids())
+	sum := tmpfsBytes() + m.unnamed(all) + detached()
+	for _, p := range all {
+		sum += p.rss
+	}
+	if sum <= enough {
+		return sum
+	}
+	return m.exact(all)
+}
+
+func (m *procMeter) all(pids []string) (all []process) {
 	for _, pid := range pids {
-		p, ok := m.read(pid)
-		if !ok {
-			continue
+		if p, ok := m.read(pid); ok {
+			all = append(all, p)
 		}
-		all = append(all, p)
-		now.tasks += p.tasks
-		now.memory += p.rss
 	}
-	if b.Memory <= 0 {
-		return now
-	}
-	files := tmpfsBytes() + m.unnamed(all) + detached()
-	if now.memory += files; now.memory > b.Memory {
-		now.memory = m.exact(all)
-	}
-	return now
+	return all
 }
 
 // pids returns all processes that are in the namespace.

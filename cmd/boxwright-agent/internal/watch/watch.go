@@ -22,14 +22,11 @@ type Breach struct {
 	Message string
 }
 
-// usage is what a box uses.
-type usage struct {
-	memory int64 // bytes
-	tasks  int64 // processes and threads
+// meter measures a box. A nil function is for what the kernel counts by itself.
+type meter struct {
+	memory func(enough int64) int64 // bytes; more than enough need not be exact
+	tasks  func(enough int64) int64 // processes and threads
 }
-
-// meter measures the box. It may stop measuring once a bound is crossed for certain.
-type meter func(Bounds) usage
 
 // Watcher watches one box.
 type Watcher struct {
@@ -45,64 +42,63 @@ func New(bounds Bounds) *Watcher {
 	return &Watcher{bounds: bounds, meter: newMeter()}
 }
 
-// Start begins to watch. A breach comes on the channel, once, unless stop is called before.
+// Start begins to watch. Breaches come on the channel until stop is called.
 func (w *Watcher) Start() (breaches <-chan Breach, stop func()) {
-	if w == nil || w.bounds == (Bounds{}) {
+	if w == nil {
 		return nil, func() {}
 	}
-	found, done := make(chan Breach, 1), make(chan struct{})
-	go w.watch(found, done)
+	found, done := make(chan Breach, 2), make(chan struct{})
+	// Each on its own: to measure memory exactly can mean to wait for a lock of a process that does not get
+	// its turn, in a crowd that only the other one would see.
+	if w.bounds.Memory > 0 && w.meter.memory != nil {
+		go watch(w.meter.memory, w.bounds.Memory, growth, done, func(now int64) { found <- tooMuch(now, w.bounds.Memory) })
+	}
+	if w.bounds.Processes > 0 && w.meter.tasks != nil {
+		go watch(w.meter.tasks, w.bounds.Processes, births, done, func(now int64) { found <- tooMany(now, w.bounds.Processes) })
+	}
 	return found, func() { close(done) }
 }
 
-func (w *Watcher) watch(found chan<- Breach, done <-chan struct{}) {
+func tooMuch(now, bound int64) Breach {
+	return Breach{Memory: true, Message: fmt.Sprintf(
+		"the program was killed because the box used %d MiB of memory; its limit is %d MiB", now>>20, bound>>20)}
+}
+
+func tooMany(now, bound int64) Breach {
+	return Breach{Message: fmt.Sprintf(
+		"the program was killed because the box had %d processes and threads; its limit is %d", now, bound)}
+}
+
+// watch measures until the bound is crossed or done is closed. Nothing grows by more than rate in a
+// millisecond, or hardly anything.
+func watch(measure func(int64) int64, bound, rate int64, done <-chan struct{}, crossed func(int64)) {
 	for {
 		began := time.Now()
-		now := w.meter(w.bounds)
-		if breach, over := w.bounds.judge(now); over {
-			found <- breach
+		now := measure(bound)
+		if now > bound {
+			crossed(now)
 			return
 		}
 		select {
 		case <-done:
 			return
-		case <-time.After(w.bounds.pause(now, time.Since(began))):
+		case <-time.After(pause(bound-now, rate, time.Since(began))):
 		}
 	}
-}
-
-func (b Bounds) judge(now usage) (Breach, bool) {
-	switch {
-	case b.Memory > 0 && now.memory > b.Memory:
-		return Breach{Memory: true, Message: fmt.Sprintf(
-			"the program was killed because the box used %d MiB of memory, its limit is %d MiB", now.memory>>20, b.Memory>>20)}, true
-	case b.Processes > 0 && now.tasks > b.Processes:
-		return Breach{Message: fmt.Sprintf(
-			"the program was killed because the box had %d processes and threads, its limit is %d", now.tasks, b.Processes)}, true
-	}
-	return Breach{}, false
 }
 
 const (
 	shortest = 2 * time.Millisecond
 	longest  = 50 * time.Millisecond
-	// growth is faster than what programs have been seen to do, bytes a nanosecond.
-	growth = 4
-	// birth is the time in which a new process or thread can come.
-	birth = 100 * time.Microsecond
+	growth   = 4 << 20 // bytes in a millisecond
+	births   = 10      // processes and threads in a millisecond
 	// idle is how much longer than a look the pause after it is, at least: looks must not take the
 	// program's processor away.
 	idle = 4
 )
 
-// pause is until when the limits cannot have been reached yet, as far as one can wait.
-func (b Bounds) pause(now usage, look time.Duration) time.Duration {
-	pause := longest
-	if b.Memory > 0 {
-		pause = min(pause, time.Duration((b.Memory-now.memory)/growth))
-	}
-	if b.Processes > 0 {
-		pause = min(pause, time.Duration(b.Processes-now.tasks)*birth)
-	}
-	return max(pause, shortest, min(idle*look, longest))
+// pause is until when the bound cannot have been reached yet, as far as one can wait.
+func pause(room, rate int64, look time.Duration) time.Duration {
+	earliest := time.Duration(room) * time.Millisecond / time.Duration(rate)
+	return max(min(earliest, longest), shortest, min(idle*look, longest))
 }
