@@ -60,6 +60,9 @@ func withReadable(run func() int) int {
 		return 1
 	}
 	defer cleanup()
+	if here().cleanup != nil {
+		defer here().cleanup()
+	}
 	programs = dir
 	return run()
 }

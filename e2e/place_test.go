@@ -36,6 +36,7 @@ type place struct {
 	socket   string         // the engine's; "" if it has none
 	user     *user.User     // who the server runs as; nil is who runs the tests
 	engine   engine
+	cleanup  func()   // of what the place made for itself; nil is nothing
 	declared []string // warnings that each result has, because the backend declares a weakness
 }
 
