@@ -74,7 +74,9 @@ func (r *run) do(ctx context.Context) (core.Record, error) {
 
 	exit, err := r.execute(ctx, box)
 	if err != nil {
-		return core.Record{}, r.explainLoss(ctx, box, err)
+		if exit, err = r.explainLoss(ctx, box, err); err != nil {
+			return core.Record{}, err
+		}
 	}
 	r.clock.enter(core.PhaseCollect)
 	if len(exit.Files) > 0 {
@@ -201,28 +203,30 @@ func (r *run) sink() func(core.Stream, []byte) {
 	}
 }
 
-// explainLoss looks whether the box itself died of memory, which its agent could not tell any more.
-func (r *run) explainLoss(ctx context.Context, box *box, err error) error {
+// explainLoss looks whether the box itself died of memory, as a sandbox with a kernel of its own does: that
+// is how the program ended, although its agent could not tell any more.
+func (r *run) explainLoss(ctx context.Context, box *box, err error) (core.Exit, error) {
 	if errors.Is(err, core.ErrTimeout) && ctx.Err() == nil {
 		err = core.Errorf(core.ErrUnavailable, "the box stopped answering while the code ran, and was removed").
 			WithHint("try once more; a program that takes all of its box's memory or processes can cause this")
 	}
 	if !errors.Is(err, core.ErrUnavailable) {
-		return err
+		return core.Exit{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
 	inventory, listErr := r.backend.List(ctx, r.ports.Instance)
 	if listErr != nil {
-		return err
+		return core.Exit{}, err
 	}
 	for _, b := range inventory.Boxes {
 		if b.ID == box.ID && b.OOMKilled {
-			return core.Errorf(core.ErrExhausted, "the box ran out of memory and ended").
-				WithHint("use less memory; the limit is %d MiB", r.settings.Limits.MemoryBytes>>20)
+			return core.Exit{Code: 137, Signal: "SIGKILL", OOMKilled: true, Warnings: []string{
+				"the box itself ran out of memory and ended: what the program printed and wrote is lost",
+			}}, nil
 		}
 	}
-	return err
+	return core.Exit{}, err
 }
 
 func (r *run) note(exit core.Exit) {

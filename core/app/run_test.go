@@ -433,3 +433,33 @@ func TestOnlySomePicturesAreShown(t *testing.T) {
 		t.Errorf("%d files, %d shown, warnings %q", len(record.Files), shown, record.Warnings)
 	}
 }
+
+// TestBoxThatDiedOfMemory: when all of a box ends for want of memory, that is how the program ended.
+func TestBoxThatDiedOfMemory(t *testing.T) {
+	lost := core.Errorf(core.ErrUnavailable, "the box was lost while the code ran")
+	for name, killed := range map[string]bool{"of memory": true, "of something else": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			service := w.service(t, settings())
+			w.run = func(context.Context, core.RunSpec) (core.Exit, error) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				for id, box := range w.boxes {
+					box.OOMKilled = killed
+					w.boxes[id] = box
+				}
+				return core.Exit{}, lost
+			}
+			record, err := service.RunOnce(t.Context(), request("x"), nil)
+			if !killed {
+				if !errors.Is(err, core.ErrUnavailable) {
+					t.Errorf("got %+v, %v", record, err)
+				}
+				return
+			}
+			if err != nil || record.Status != core.StatusOOMKilled || !record.OOMKilled || record.ExitCode != 137 || record.Signal != "SIGKILL" || len(record.Warnings) != 1 {
+				t.Errorf("got %+v, %v", record, err)
+			}
+		})
+	}
+}
