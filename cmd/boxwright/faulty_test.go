@@ -1,13 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -139,6 +143,53 @@ func TestFaultyBackendsLeaveDocker(t *testing.T) {
 	calls.Wait()
 }
 
+// TestAutoTakesTheNext: the first plugin runs, but finds no engine; the second does.
+func TestAutoTakesTheNext(t *testing.T) {
+	docker, dir := dockerPlugin(t), t.TempDir()
+	tracked := filepath.Join(dir, "docker")
+	if err := os.WriteFile(tracked, []byte("#!/bin/sh\necho $$ >"+dir+"/pid\nexec "+docker+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := settingsFrom(t, "", nil)
+	c.Backends = map[string]config.Backend{
+		"docker": {Path: tracked, Env: []string{"DOCKER_HOST=unix:///nowhere.sock"}},
+		"podman": {Path: docker}, // a name is only a name
+	}
+	var log bytes.Buffer
+	t.Cleanup(func() { // once the server has closed
+		if want := "using podman: docker does not work here (no Docker engine answers; tried unix:///nowhere.sock"; !t.Skipped() && !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
+		}
+	})
+	s := wiredTo(t, c, &log)
+	run := func() (core.Record, error) {
+		return s.service.RunOnce(t.Context(), core.Request{Code: "print(1)", Tenant: localTenant}, nil)
+	}
+	requireDocker(t, func() error { _, err := run(); return err })
+	if record, err := run(); err != nil || record.Backend != "podman" {
+		t.Errorf("on %q, %v", record.Backend, err)
+	}
+	awaitEnd(t, filepath.Join(dir, "pid"))
+}
+
+// awaitEnd waits until the process whose id is in the file is gone.
+func awaitEnd(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d, a plugin that was not chosen, is still there", pid)
+		}
+	}
+}
+
 // TestSeveralBackendsOfTheExample starts configs/several-backends.yaml as it is.
 func TestSeveralBackendsOfTheExample(t *testing.T) {
 	docker := dockerPlugin(t)
@@ -167,9 +218,12 @@ func TestSeveralBackendsOfTheExample(t *testing.T) {
 }
 
 // wired is the program with these settings, closed at the end of the test.
-func wired(t *testing.T, c config.Config) *system {
+func wired(t *testing.T, c config.Config) *system { return wiredTo(t, c, io.Discard) }
+
+// wiredTo is the same with a log, to be read when the program is closed.
+func wiredTo(t *testing.T, c config.Config, log io.Writer) *system {
 	t.Helper()
-	s, err := wire(c, slog.New(slog.DiscardHandler))
+	s, err := wire(c, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -88,7 +89,7 @@ func findPlugins(folder string, sections map[string]config.Backend) []pluginhost
 		if section.Path != "" {
 			paths[name] = section.Path
 		} else if _, found := paths[name]; !found {
-			paths[name] = filepath.Join(folder, pluginPrefix+name)
+			paths[name] = filepath.Join(folder, pluginPrefix+cmp.Or(section.Plugin, name))
 		}
 	}
 	var found []pluginhost.Config
