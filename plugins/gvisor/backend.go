@@ -61,6 +61,7 @@ type Backend struct {
 	agents   *agentfile.Files
 	pulls    fetch.Group
 	work     sync.WaitGroup          // what goes on in the background
+	pythons  sync.Map                // versions by the state of an interpreter's file
 	before   func(step string) error // for tests: called before each step of a Create
 }
 
@@ -136,11 +137,20 @@ func (b *Backend) limits() map[core.Limit]core.Enforcement {
 	}
 	return map[core.Limit]core.Enforcement{
 		core.LimitMemory:  has(b.machine.cgroups.Memory, core.EnforcedCgroup, core.EnforcedRlimit),
-		core.LimitCPU:     has(b.machine.cgroups.CPU, core.EnforcedCgroup, core.EnforcedNot),
+		core.LimitCPU:     has(b.machine.cgroups.CPU, core.EnforcedCgroup, core.EnforcedSandbox),
 		core.LimitPIDs:    core.EnforcedRlimit,
 		core.LimitDisk:    core.EnforcedSandbox,
 		core.LimitNetwork: core.EnforcedSandbox,
 	}
+}
+
+// limitsFor is limits, for limits of that size.
+func (b *Backend) limitsFor(l core.Limits) map[core.Limit]core.Enforcement {
+	held := b.limits()
+	if !b.machine.cgroups.CPU && !holdsCPU(l.CPUs, b.machine.cpus) {
+		held[core.LimitCPU] = core.EnforcedNot
+	}
+	return held
 }
 
 // warnings are what an operator should know.
@@ -151,6 +161,9 @@ func (b *Backend) warnings() []string {
 	}
 	if b.machine.uid == 0 && !b.machine.cgroups.Memory {
 		list = append(list, "the memory control group cannot be used: the agent watches the memory of boxes instead")
+	}
+	if !b.machine.cgroups.CPU {
+		list = append(list, "without the cpu control group, a limit of processors holds only in whole numbers")
 	}
 	return list
 }

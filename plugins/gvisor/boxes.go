@@ -13,14 +13,17 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-// run runs a command to its end. It is a session of its own with nothing of the plugin's, as the
-// boxes that it starts outlive the plugin.
-func run(ctx context.Context, path string, args []string) error {
+// run runs a command to its end, on so many processors. It is a session of its own with nothing of
+// the plugin's, as the boxes that it starts outlive the plugin.
+func run(ctx context.Context, cpus int, path string, args []string) error {
 	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // runsc, with the backend's own words
 	cmd.Env = bareEnv()
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return cmd.Run()
+	if err := startOn(cmd, cpus); err != nil {
+		return err
+	}
+	return cmd.Wait()
 }
 
 // List implements execution.Backend.
@@ -49,9 +52,8 @@ func (b *Backend) boxOf(id string, rec record, labels core.Labels, alive bool) c
 	box := core.Box{ID: id, Image: rec.Image, Labels: labels, State: core.BoxStopped, Created: rec.Created}
 	if alive {
 		box.State = core.BoxRunning
-		return box
 	}
-	box.OOMKilled = b.machine.cgroups.oomKilled(id)
+	box.OOMKilled = b.machine.cgroups.oomKilled(id) // a box may survive it
 	return box
 }
 
@@ -96,7 +98,11 @@ func (b *Backend) isForeign(id string) bool {
 
 // bookkeeping are runsc's own files about a container.
 func (b *Backend) bookkeeping(id string) []string {
-	files, _ := filepath.Glob(filepath.Join(b.folders.runsc(), id+"_*")) // the pattern is well-formed
+	var files []string
+	for _, pattern := range []string{id + "_*", "runsc-" + id + ".*"} {
+		found, _ := filepath.Glob(filepath.Join(b.folders.runsc(), pattern)) // the pattern is well-formed
+		files = append(files, found...)
+	}
 	return files
 }
 

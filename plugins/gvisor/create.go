@@ -35,7 +35,7 @@ func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, erro
 	if err := spec.Validate(); err != nil {
 		return core.Box{}, err
 	}
-	warned, err := spec.CheckHeld(b.limits())
+	warned, err := spec.CheckHeld(b.limitsFor(spec.Limits))
 	if err != nil {
 		return core.Box{}, err
 	}
@@ -161,9 +161,9 @@ func (b *Backend) writeBundle(id string, r request) error {
 func (b *Backend) start(ctx context.Context, id string, r *runsc, spec core.BoxSpec, bundle request) error {
 	var err error
 	if spec.Network == core.NetworkFull {
-		err = b.startInTunnel(ctx, id, r, bundle.Args)
+		err = b.startInTunnel(ctx, id, r, bundle)
 	} else {
-		err = run(ctx, r.path, bundle.Args)
+		err = run(ctx, bundle.CPUs, r.path, bundle.Args)
 	}
 	if err != nil && ctx.Err() == nil {
 		err = explain(err, filepath.Join(b.folders.box(id), "runsc.log"))

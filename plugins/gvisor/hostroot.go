@@ -15,7 +15,7 @@ import (
 )
 
 // hostRules changes when the root file system that is made of the machine's programs does.
-const hostRules = "host 1"
+const hostRules = "host 2"
 
 // hostPython is the machine's own interpreter.
 type hostPython struct {
@@ -53,9 +53,7 @@ func (b *Backend) findPython(ctx context.Context) (hostPython, error) {
 			why = append(why, path+" is not there")
 			continue
 		}
-		askCtx, cancel := context.WithTimeout(ctx, probeTime)
-		version, err := output(askCtx, path, "-I", "-S", "-c", "import sys; print(*sys.version_info[:3], sys.version)")
-		cancel()
+		version, err := b.pythonVersion(ctx, path)
 		switch {
 		case ctx.Err() != nil:
 			return hostPython{}, ended(ctx)
@@ -69,6 +67,26 @@ func (b *Backend) findPython(ctx context.Context) (hostPython, error) {
 	}
 	return hostPython{}, core.Errorf(core.ErrNotFound, "this machine has no Python of its own for the image host: %s", strings.Join(why, ", ")).
 		WithHint("install the package python3, or use another image")
+}
+
+// pythonVersion asks the interpreter, once for each state of its file.
+func (b *Backend) pythonVersion(ctx context.Context, path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	key := fmt.Sprint(path, info.Size(), info.ModTime())
+	if known, ok := b.pythons.Load(key); ok {
+		version, _ := known.(string) // nothing else is stored
+		return version, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	version, err := output(ctx, path, "-I", "-S", "-c", "import sys; print(*sys.version_info[:3], sys.version)")
+	if err == nil {
+		b.pythons.Store(key, version)
+	}
+	return version, err
 }
 
 // isRecent reads "3 11 2 …".
@@ -168,8 +186,10 @@ func hostMasks(system string, python hostPython) []string {
 // hostEtc makes up what programs look for in /etc. Of the machine's own it has only what is the
 // same on all machines with these packages.
 func (b *Backend) hostEtc(etc string) error {
-	if err := os.MkdirAll(filepath.Join(etc, "ssl/certs"), 0o755); err != nil { //nolint:gosec // the folders above it are private
-		return err
+	for _, dir := range []string{"ssl/certs", "fonts"} {
+		if err := os.MkdirAll(filepath.Join(etc, dir), 0o755); err != nil { //nolint:gosec // the folders above it are private
+			return err
+		}
 	}
 	for name, content := range map[string]string{
 		"passwd":        "root:x:0:0:root:/root:/usr/sbin/nologin\nbox:x:1000:1000:box:" + core.GuestHome + ":/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
@@ -177,6 +197,8 @@ func (b *Backend) hostEtc(etc string) error {
 		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 		"hosts":         "127.0.0.1 localhost box\n::1 localhost\n",
 		"hostname":      "box\n",
+		"fonts/fonts.conf": `<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd">` +
+			`<fontconfig><dir>/usr/share/fonts</dir><cachedir>/tmp/.fontconfig</cachedir></fontconfig>` + "\n",
 	} {
 		if err := os.WriteFile(filepath.Join(etc, name), []byte(content), 0o644); err != nil { //nolint:gosec // boxes read it
 			return err

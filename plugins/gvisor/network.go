@@ -47,8 +47,8 @@ func (b *Backend) tunnel() string {
 }
 
 // startInTunnel starts the box in a new network namespace.
-func (b *Backend) startInTunnel(ctx context.Context, id string, r *runsc, args []string) error {
-	stage, gate, err := b.startStage(ctx, r, args)
+func (b *Backend) startInTunnel(ctx context.Context, id string, r *runsc, bundle request) error {
+	stage, gate, err := b.startStage(ctx, r, bundle)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (b *Backend) startInTunnel(ctx context.Context, id string, r *runsc, args [
 }
 
 // startStage starts the stage, which waits at its stdin.
-func (b *Backend) startStage(ctx context.Context, r *runsc, args []string) (*exec.Cmd, io.WriteCloser, error) {
-	cmd := exec.CommandContext(ctx, b.machine.self, append([]string{r.path}, args...)...) //nolint:gosec // the plugin itself
+func (b *Backend) startStage(ctx context.Context, r *runsc, bundle request) (*exec.Cmd, io.WriteCloser, error) {
+	cmd := exec.CommandContext(ctx, b.machine.self, append([]string{r.path}, bundle.Args...)...) //nolint:gosec // the plugin itself
 	own, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, nil, err
@@ -79,7 +79,7 @@ func (b *Backend) startStage(ctx context.Context, r *runsc, args []string) (*exe
 	if err != nil {
 		return nil, nil, err
 	}
-	return cmd, gate, cmd.Start()
+	return cmd, gate, startOn(cmd, bundle.CPUs)
 }
 
 // asGuest makes the new process the box's user of a user namespace in which only that user is,

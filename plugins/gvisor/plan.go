@@ -17,9 +17,13 @@ import (
 const (
 	homeBytes = 64 << 20
 	shmBytes  = 64 << 20
-	// kernelBytes are what the box's kernel needs for itself. It is a process of the host's, in the
-	// same control group, so they come on top of what the box may use.
-	kernelBytes = 64 << 20
+)
+
+// What the box's kernel needs for itself, at most. It is a process of the host's, in the same
+// control group, so this comes on top of what the box may use.
+const (
+	kernelBytes        = 64 << 20
+	kernelProcessBytes = 256 << 10 // for each of the box's processes
 )
 
 // The host sees several threads for each of the box's. What counts the box's own is the agent; the
@@ -27,6 +31,7 @@ const (
 const (
 	hostThreads     = 8
 	hostThreadsBase = 1024
+	maxCounted      = 1 << 22 // more processes than this no kernel has
 )
 
 // cpuPeriod is the kernel's usual one, in microseconds.
@@ -54,6 +59,7 @@ type request struct {
 	Spec *specs.Spec // the bundle's config.json
 	Args []string    // of runsc
 	DNS  string      // the bundle's resolv.conf; "" without a network
+	CPUs int         // how many processors the box may run on; 0 is all
 }
 
 // plan turns a spec into runsc's request. It does no I/O.
@@ -75,12 +81,23 @@ func planProcess(r *request, spec core.BoxSpec, o order) {
 	r.Spec.Hostname = "box"
 	r.Spec.Process = &specs.Process{
 		User:            specs.User{UID: core.GuestUID, GID: core.GuestGID},
-		Args:            append([]string{core.GuestAgent}, spec.AgentArgs(o.Limits)...),
+		Args:            append([]string{core.GuestAgent}, agentArgs(spec, o.Limits)...),
 		Env:             guestEnv(o.Env),
 		Cwd:             core.GuestWork,
 		Capabilities:    &specs.LinuxCapabilities{},
 		NoNewPrivileges: true,
 	}
+}
+
+// agentArgs has the agent watch the memory in any case. The control group holds, but what the
+// kernel ends then may be the whole box, whose run would end without a word.
+func agentArgs(spec core.BoxSpec, limits map[core.Limit]core.Enforcement) []string {
+	watched := maps.Clone(limits)
+	if watched == nil {
+		watched = map[core.Limit]core.Enforcement{}
+	}
+	watched[core.LimitMemory] = core.EnforcedRlimit
+	return spec.AgentArgs(watched)
 }
 
 // guestEnv is the image's environment. What has no PATH finds no program.
@@ -168,12 +185,15 @@ func planUsers(r *request, o order) {
 
 // planLimits uses the control groups that there are.
 func planLimits(r *request, l core.Limits, o order) {
+	if !o.Cgroups.CPU {
+		r.CPUs = int(math.Ceil(math.Min(l.CPUs, math.MaxInt16)))
+	}
 	if !o.Cgroups.any() {
 		return
 	}
 	res := &specs.LinuxResources{}
 	if o.Cgroups.Memory {
-		memory := l.MemoryBytes + kernelBytes
+		memory := l.MemoryBytes + kernelBytes + min(l.PIDs, maxCounted)*kernelProcessBytes
 		res.Memory = &specs.LinuxMemory{Limit: &memory, Swap: &memory}
 	}
 	if o.Cgroups.CPU {
@@ -185,7 +205,7 @@ func planLimits(r *request, l core.Limits, o order) {
 		res.CPU = &specs.LinuxCPU{Quota: &quota, Period: &period}
 	}
 	if o.Cgroups.PIDs {
-		fence := min(l.PIDs, math.MaxInt64/hostThreads-hostThreadsBase)*hostThreads + hostThreadsBase
+		fence := min(l.PIDs, maxCounted)*hostThreads + hostThreadsBase
 		res.Pids = &specs.LinuxPids{Limit: fence}
 	}
 	r.Spec.Linux.CgroupsPath = o.Cgroups.path(o.ID)

@@ -85,7 +85,7 @@ func TestConformanceAsAnOrdinaryUser(t *testing.T) {
 	lab, as := newUserLab(t)
 	client := lab.spawn(t, buildPlugin(t, lab.dir), as)
 	info, err := client.Info(t.Context())
-	if err != nil || info.Limits[core.LimitMemory] != core.EnforcedRlimit || info.Limits[core.LimitCPU] != core.EnforcedNot {
+	if err != nil || info.Limits[core.LimitMemory] != core.EnforcedRlimit || info.Limits[core.LimitCPU] != core.EnforcedSandbox {
 		t.Errorf("it says of itself %+v, %v", info, err)
 	}
 	executiontest.Run(t, func(t *testing.T) executiontest.Env { return lab.remoteEnv(t, client) }, remoteSkips()...)
