@@ -145,7 +145,7 @@ func environment(allow []string) []string {
 // all engines, whatever the backend's name.
 func DefaultEnv() []string {
 	return []string{
-		"PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME",
+		"PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
 		"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "DOCKER_API_VERSION",
 		"CONTAINER_HOST", "CONTAINER_CONNECTION",
 		"KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT",
