@@ -48,6 +48,9 @@ func (k keeper) require(t *testing.T) {
 	t.Skip("needs Docker with the runtime runsc; hack/docker-up.sh runsc makes it")
 }
 
+// option makes newBox's box one of this keeper's.
+func (k keeper) option() []string { return []string{"--keeper", string(k)} }
+
 // bound adds a box's limits to the options of "docker create" and to the agent's. --memory says how much,
 // --keeper who keeps them.
 func (k keeper) bound(options, flags []string) (forEngine, forAgent []string) {

@@ -66,8 +66,10 @@ func (w want) check(t *testing.T, e core.Exit) {
 }
 
 // TestPython runs one program after another in one box.
-func TestPython(t *testing.T) {
-	g := start(t, pythonImage)
+func TestPython(t *testing.T) { onEach(t, testPython) }
+
+func testPython(t *testing.T, k keeper) {
+	g := start(t, pythonImage, k.option()...)
 	long := strings.Repeat("x", 1<<20)
 	for _, c := range []struct {
 		name, code string
@@ -146,7 +148,11 @@ func TestPython(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			spec := python(c.code)
 			spec.Stdin, spec.Env = c.stdin, c.env
-			c.want.check(t, run(t, g, spec))
+			exit := run(t, g, spec)
+			c.want.check(t, exit)
+			if len(exit.Warnings) > 0 {
+				t.Errorf("warnings: %q", exit.Warnings)
+			}
 		})
 	}
 }
@@ -197,8 +203,10 @@ func TestB15EndlessOutput(t *testing.T) {
 	}
 }
 
-func TestTimeout(t *testing.T) {
-	g := start(t, pythonImage)
+func TestTimeout(t *testing.T) { onEach(t, testTimeout) }
+
+func testTimeout(t *testing.T, k keeper) {
+	g := start(t, pythonImage, k.option()...)
 	for name, code := range map[string]string{
 		"B12 flushed":   "print('a'); import time; time.sleep(99)",
 		"B12 unflushed": "print('a', end='\\n'); import sys; sys.stdout = open(1, 'w', 4096, closefd=False); print('b', end='')\nimport time; time.sleep(99)",
@@ -214,7 +222,9 @@ func TestTimeout(t *testing.T) {
 			spec := python(code)
 			spec.Timeout = time.Second
 			exit := run(t, g, spec)
-			if !exit.TimedOut || !strings.HasPrefix(string(exit.Stdout.Head), "a\n") || exit.Duration > 10*time.Second {
+			if k == agent && name == "B37 fork bomb" {
+				checkTooMany(t, exit)
+			} else if !exit.TimedOut || !strings.HasPrefix(string(exit.Stdout.Head), "a\n") || exit.Duration > 10*time.Second {
 				t.Error(describe(exit))
 			}
 			if strings.HasSuffix(code, "end=''); import time; time.sleep(99)") && string(exit.Stdout.Head) != "a\nb" {
@@ -245,8 +255,10 @@ for pid in os.listdir('/proc'):
 	}
 }
 
-func TestWhatStaysBehindIsKilled(t *testing.T) {
-	g := start(t, pythonImage)
+func TestWhatStaysBehindIsKilled(t *testing.T) { onEach(t, testWhatStaysBehindIsKilled) }
+
+func testWhatStaysBehindIsKilled(t *testing.T, k keeper) {
+	g := start(t, pythonImage, k.option()...)
 	for name, spec := range map[string]core.RunSpec{
 		"B39 nohup":      command("sh", "-c", "nohup sleep 300 >/dev/null 2>&1 & echo ok"),
 		"holds the pipe": command("sh", "-c", "sleep 300 & echo ok"),
@@ -259,7 +271,8 @@ func TestWhatStaysBehindIsKilled(t *testing.T) {
 			if exit.Code != 0 || string(exit.Stdout.Head) != "ok\n" || exit.Duration > 10*time.Second {
 				t.Error(describe(exit))
 			}
-			if name != "hops" && len(exit.Warnings) == 0 {
+			hungUp := k == runsc && name == "stopped child" // gVisor ends a stopped process whose leader has ended
+			if name != "hops" && !hungUp && len(exit.Warnings) == 0 {
 				t.Errorf("nobody was told: %s", describe(exit))
 			}
 			nothingLeft(t, g)
@@ -267,10 +280,13 @@ func TestWhatStaysBehindIsKilled(t *testing.T) {
 	}
 }
 
-func TestAgentIsOutOfReach(t *testing.T) {
-	g := start(t, pythonImage)
+func TestAgentIsOutOfReach(t *testing.T) { onEach(t, testAgentIsOutOfReach) }
+
+func testAgentIsOutOfReach(t *testing.T, k keeper) {
+	g := start(t, pythonImage, k.option()...)
 	for name, code := range map[string]string{
 		"signals": "import os\nfor s in range(1, 65):\n    try: os.kill(1, s)\n    except Exception as e: print(e)\nprint('done')",
+		"threads": "import ctypes, os\nlibc = ctypes.CDLL(None)\nfor t in os.listdir('/proc/1/task'):\n    os.kill(int(t), 0) if int(t) > 99 else [libc.syscall(200, int(t), 9), libc.syscall(234, 1, int(t), 9), libc.kill(int(t), 9)]\nprint('done')",
 		"connect": "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect('\\0boxwright-agent')\ns.settimeout(5)\ntry: print(s.recv(10))\nexcept ConnectionError: pass\nprint('done')",
 		"memory":  "for n in ('mem', 'environ', 'maps', 'fd/0'):\n    try: open('/proc/1/' + n, 'rb').read(1); print('read', n)\n    except OSError: pass\nprint('done')",
 		"dial": `import os
@@ -297,19 +313,6 @@ print('done')`,
 		}
 		want{stdout: "1\n"}.check(t, run(t, g, python("print(1)")))
 	})
-}
-
-func TestB40Memory(t *testing.T) {
-	g := start(t, pythonImage, "--memory", "256m")
-	exit := run(t, g, python("print('a'); x = bytearray(10**10)"))
-	if !exit.OOMKilled || exit.Signal != "SIGKILL" || exit.Code != 137 || string(exit.Stdout.Head) != "a\n" {
-		t.Error(describe(exit))
-	}
-	exit = run(t, g, command("sh", "-c", `python3 -c "x = bytearray(10**10)"; echo on`))
-	if exit.OOMKilled || string(exit.Stdout.Head) != "on\n" || !strings.Contains(strings.Join(exit.Warnings, ";"), "out of memory") {
-		t.Error(describe(exit))
-	}
-	want{stdout: "1\n"}.check(t, run(t, g, python("print(1)")))
 }
 
 func TestCancel(t *testing.T) {

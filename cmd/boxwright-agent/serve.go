@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/fence"
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/gvisor"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/preview"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/python"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/reaper"
@@ -39,7 +40,7 @@ func serve(args []string) error {
 		return core.Errorf(core.ErrUnsupported, "the box's limits cannot be set: %w", err)
 	}
 	harden()
-	if opts.bounds != (watch.Bounds{}) {
+	if opts.bounds != (watch.Bounds{}) && !gvisor.Inside() { // whose kernel shares processor time by itself
 		fence.Yield()
 	}
 	listener, err := server.Listen(opts.dialUID)

@@ -22,6 +22,8 @@ const (
 	flushTime = 20 * time.Millisecond
 	// deathTime is how long the status of a killed program may take.
 	deathTime = 5 * time.Second
+	// farewellTime is how long what a program leaves may take to end by itself.
+	farewellTime = 50 * time.Millisecond
 	// sourceFile is where a program finds its own source: outside the workspace, in a hidden folder.
 	sourceFile = core.GuestTmp + "/.boxwright/main.py"
 )
@@ -203,10 +205,21 @@ func flush(process python.Process) (status syscall.WaitStatus, ended bool) {
 	}
 }
 
+// leftovers counts what the program has left running. What helps a program, such as the tracker of Python's
+// multiprocessing, ends by itself a moment after it.
+func (r *Runner) leftovers() (count int, certain bool) {
+	for deadline := time.Now().Add(farewellTime); ; time.Sleep(farewellTime / 10) {
+		count, certain = r.Sweeper.Others(append(r.Plain.PIDs(), r.Loaded.PIDs()...)...)
+		if count == 0 || time.Now().After(deadline) {
+			return count, certain
+		}
+	}
+}
+
 // clear ends what the program has left running. It kills only if there is something: the interpreters
 // that wait would have to be started anew.
 func (r *Runner) clear(straysBefore uint64) (warnings []string, err error) {
-	count, certain := r.Sweeper.Others(append(r.Plain.PIDs(), r.Loaded.PIDs()...)...)
+	count, certain := r.leftovers()
 	if count == 0 && certain && r.Reaper.Strays() == straysBefore {
 		return nil, nil
 	}
