@@ -1,0 +1,100 @@
+package gvisor
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemontest"
+)
+
+// python runs a program in a box by runsc itself: the stand-in for the agent runs nothing.
+func (l *lab) python(t *testing.T, box, code string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, l.runsc, "--root="+l.settings.Dir+"/runsc", "exec", "--user=1000:1000", box, "/usr/bin/env", "python3", "-I", "-c", code)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+// TestNetworkDoesNotReachTheHost: a box with a network reaches neither what listens on the host,
+// by whatever address, nor where clouds keep credentials.
+func TestNetworkDoesNotReachTheHost(t *testing.T) {
+	l := newLab(t, "gvisor")
+	b := l.backend(t, thisMachine())
+	if b.tunnel() == "" {
+		require(t, "gvisor", fmt.Errorf("there is no slirp4netns"))
+	}
+	listener, err := net.Listen("tcp4", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	reached := make(chan string, 100)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			reached <- conn.LocalAddr().String()
+			conn.Close()
+		}
+	}()
+	spec := daemontest.Spec(l.remoteEnv(t, b))
+	image, err := b.EnsureImage(t.Context(), core.ImageHost, core.PullNever, nil)
+	if err != nil {
+		require(t, "gvisor", err)
+	}
+	spec.Image, spec.Digest, spec.Network = core.ImageHost, image.Digest, core.NetworkFull
+	box, err := b.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Destroy(context.WithoutCancel(t.Context()), box.ID)
+
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	targets := []string{"127.0.0.1", "10.0.2.2", "10.0.2.3", "169.254.169.254", "::1", "fd00:ec2::254"}
+	own, _ := net.InterfaceAddrs()
+	for _, address := range own {
+		targets = append(targets, strings.Split(address.String(), "/")[0])
+	}
+	for _, target := range targets {
+		got := l.python(t, box.ID, fmt.Sprintf("import socket\ntry: socket.create_connection((%q, %s), 2); print('open')\nexcept OSError as e: print(e)", target, port))
+		if strings.Contains(got, "open") {
+			t.Errorf("%s is reached", target)
+		}
+		if target == "169.254.169.254" && !strings.Contains(got, "nreach") && !strings.Contains(got, "No route") {
+			t.Errorf("%s is not barred: %s", target, got)
+		}
+	}
+	select {
+	case address := <-reached:
+		t.Errorf("somebody came to %s", address)
+	default:
+	}
+	if got := l.python(t, box.ID, "print(open('/etc/resolv.conf').read())"); !strings.Contains(got, tunnelDNS) {
+		t.Errorf("its resolver is %q", got)
+	}
+}
+
+func TestBarred(t *testing.T) {
+	address := func(text string) net.Addr {
+		ip, network, _ := net.ParseCIDR(text)
+		return &net.IPNet{IP: ip, Mask: network.Mask}
+	}
+	got := strings.Split(barred([]net.Addr{address("127.0.0.1/8"), address("192.0.2.7/24"), address("10.0.2.15/24"), address("fe80::1/64")}), ",")
+	if want := []string{"169.254.0.0/16", "224.0.0.0/4", "192.0.2.7/32"}; !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
