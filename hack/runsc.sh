@@ -16,7 +16,7 @@ main() {
     have go || die "needs Go to build runsc"
     say "building runsc (a few minutes, once)"
     mkdir -p "$dir"
-    CGO_ENABLED=0 GOFLAGS='' GOBIN=$dir go install -trimpath -ldflags '-s -w' "$RUNSC" 9>&- >&2
+    CGO_ENABLED=0 GOFLAGS='' GOBIN=$dir go install -trimpath -ldflags "-s -w -X gvisor.dev/gvisor/runsc/version.version=${RUNSC##*@}" "$RUNSC" 9>&- >&2
   fi
   printf 'BOXWRIGHT_RUNSC=%s/runsc\n' "$dir"
 }
