@@ -3,6 +3,8 @@
 package podman
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -21,12 +23,20 @@ import (
 // helperLife is after how long anybody may remove a helper that was left by a crash.
 const helperLife = 10 * time.Minute
 
-// isFilled reports whether the container sees the whole agent.
-func (e *engine) isFilled(ctx context.Context, id string, a agentfile.File) bool {
-	if _, err := containers.Stat(e.use(ctx), id, path.Join(core.GuestBin, agentfile.Mark)); err != nil {
-		return false
+// hostsFile lies beside the agent: it is mounted as the /etc/hosts of boxes.
+const (
+	hostsFile    = "hosts"
+	hostsContent = "127.0.0.1 localhost box\n::1 localhost\n"
+)
+
+// isFilled reports whether the container sees the whole agent in that folder.
+func (e *engine) isFilled(ctx context.Context, id, folder string, a agentfile.File) bool {
+	for _, file := range []string{agentfile.Mark, hostsFile} {
+		if _, err := containers.Stat(e.use(ctx), id, path.Join(folder, file)); err != nil {
+			return false
+		}
 	}
-	stat, err := containers.Stat(e.use(ctx), id, core.GuestAgent)
+	stat, err := containers.Stat(e.use(ctx), id, path.Join(folder, path.Base(core.GuestAgent)))
 	return err == nil && stat.Size == a.Size
 }
 
@@ -35,54 +45,97 @@ func agentLabels(spec core.BoxSpec, server string) core.Labels {
 	return core.Labels{Instance: spec.Labels.Instance, Server: server, Purpose: core.PurposeAgent}
 }
 
-// ensureAgent makes sure that the box that was created, but not started, finds the agent in
-// its volume. It looks once in a process's life.
-func (e *engine) ensureAgent(ctx context.Context, id string, from origin, labels core.Labels) error {
-	a := from.agent
-	if e.filled.Has(a.Name) {
+// agentFolder makes the agent's volume if it is missing, with its labels, which a box that mounts it
+// would not give it. It returns where the engine keeps it.
+func (e *engine) agentFolder(ctx context.Context, from origin, labels core.Labels) (string, error) {
+	name := from.agent.Name
+	if known, ok := e.folders.Load(name); ok && e.filled.Has(name) {
+		return known.(string), nil
+	}
+	have, err := e.ensureVolume(ctx, name, labels)
+	if err != nil {
+		return "", e.fail(ctx, err, "the agent's volume could not be made")
+	}
+	e.folders.Store(name, have.Mountpoint)
+	return have.Mountpoint, nil
+}
+
+// checkAgent makes sure that the box that was created, but not started, finds the agent in its
+// volume. It looks once in a process's life.
+func (e *engine) checkAgent(ctx context.Context, id string, from origin) error {
+	if e.filled.Has(from.agent.Name) {
 		return nil
 	}
-	e.filling.Lock()
-	defer e.filling.Unlock()
-	if e.filled.Has(a.Name) {
-		return nil
+	if !e.isFilled(ctx, id, core.GuestBin, from.agent) {
+		return agentLost{core.Errorf(core.ErrInternal, "the agent's volume %s is not whole", from.agent.Name)}
 	}
-	if !e.isFilled(ctx, id, a) {
-		if err := e.fill(ctx, from, labels); err != nil {
-			return err
-		}
-	}
-	e.filled.Add(a.Name)
+	e.filled.Add(from.agent.Name)
 	return nil
 }
 
-// fill writes the agent, and then the mark, into its volume, through a container that is never
-// started.
-func (e *engine) fill(ctx context.Context, from origin, labels core.Labels) error {
-	archive, err := from.agent.Archive()
-	if err != nil {
+// refill makes the agent's volume whole. Only one caller does at a time, and not again what another
+// has just done: the agent may run already.
+func (e *engine) refill(ctx context.Context, from origin, labels core.Labels) error {
+	e.filling.Lock()
+	defer e.filling.Unlock()
+	e.filled.Remove(from.agent.Name)
+	e.dropUnlabelled(ctx, from.agent.Name)
+	if _, err := e.agentFolder(ctx, from, labels); err != nil {
 		return err
 	}
 	helper := labels
 	helper.Expires = time.Now().Add(helperLife)
 	name := daemon.NewName("helper")
 	defer e.discard(ctx, name)
-	made, err := containers.CreateWithSpec(e.use(ctx), planHelper(name, from, helper, from.agent.Name, e.facts), nil)
+	made, err := containers.CreateWithSpec(e.use(ctx), planHelper(name, from, helper, e.facts), nil)
 	if err != nil {
 		return e.fail(ctx, err, "a helper container could not be made")
 	}
-	if err := e.copyTo(ctx, made.ID, helperPath, archive); err != nil {
-		return e.fail(ctx, err, "the agent's volume could not be written")
+	if e.isFilled(ctx, made.ID, helperPath, from.agent) {
+		return nil
 	}
+	err = e.fill(ctx, made.ID, from.agent)
 	e.dropAgents(ctx, labels, from.agent.Name)
+	return err
+}
+
+// dropUnlabelled removes a volume that the engine has made by itself, for a box that mounts it.
+func (e *engine) dropUnlabelled(ctx context.Context, name string) {
+	if have, err := e.volume(ctx, name); err == nil && len(have.Labels) == 0 {
+		_ = volumes.Remove(e.use(ctx), name, nil) // if it stays, it is filled
+	}
+}
+
+// fill writes the agent, and then the mark, into its volume, which the helper has at helperPath.
+func (e *engine) fill(ctx context.Context, helper string, a agentfile.File) error {
+	agent, err := a.Archive()
+	if err != nil {
+		return err
+	}
+	for _, archive := range []io.Reader{hostsArchive(), agent} { // the mark comes last
+		if err := e.copyTo(ctx, helper, helperPath, archive); err != nil {
+			return e.fail(ctx, err, "the agent's volume could not be written")
+		}
+	}
 	return nil
+}
+
+func hostsArchive() io.Reader {
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	// A buffer takes everything, and the header is a constant.
+	_ = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: hostsFile, Mode: 0o444, Size: int64(len(hostsContent))})
+	_, _ = io.WriteString(w, hostsContent)
+	_ = w.Close()
+	return &buf
 }
 
 // copyTo unpacks an archive in a container. The bindings' own function drops what the engine
 // says about a failure.
 func (e *engine) copyTo(ctx context.Context, id, folder string, archive io.Reader) error {
 	params := url.Values{"path": {folder}, "copyUIDGID": {"true"}}
-	response, err := e.api.DoRequest(ctx, archive, http.MethodPut, "/containers/%s/archive", params, nil, id)
+	headers := http.Header{"Content-Type": {"application/x-tar"}}
+	response, err := e.api.DoRequest(ctx, archive, http.MethodPut, "/containers/%s/archive", params, headers, id)
 	if err != nil {
 		return err
 	}

@@ -44,9 +44,13 @@ func newBackend(version string, cfg sdk.Config, f *finder) *Backend {
 	return &Backend{version: version, server: cfg.Server, settings: f.settings, finder: f, agents: agentfile.New(cfg.Agents)}
 }
 
-// Close waits for what goes on in the background: removals of what a cancelled call left.
+// Close waits for what goes on in the background: removals of what a cancelled call left. Then it
+// closes the connections that are left.
 func (b *Backend) Close() error {
 	b.work.Wait()
+	if e := b.finder.Current(); e != nil {
+		e.api.Client.CloseIdleConnections()
+	}
 	return nil
 }
 

@@ -5,10 +5,10 @@ package podman
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/containers/podman/v5/pkg/bindings/containers"
-	"github.com/containers/podman/v5/pkg/bindings/volumes"
 	"github.com/containers/podman/v5/pkg/specgen"
 
 	"github.com/boxwright/boxwright/core"
@@ -17,9 +17,6 @@ import (
 
 // retryPause is between two tries of a clean-up.
 const retryPause = 100 * time.Millisecond
-
-// errAgentLost means that the agent's volume has vanished since it was last seen.
-var errAgentLost = errors.New("the agent's volume has vanished")
 
 // Create implements execution.Backend.
 func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
@@ -54,8 +51,10 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 		return core.Box{}, err
 	}
 	id, err := b.start(caller, engineCtx, e, spec, from)
-	if errors.Is(err, errAgentLost) {
-		id, err = b.start(caller, engineCtx, e, spec, from)
+	if errors.As(err, &agentLost{}) {
+		if err = e.refill(engineCtx, from, agentLabels(spec, b.server)); err == nil {
+			id, err = b.start(caller, engineCtx, e, spec, from)
+		}
 	}
 	if err != nil {
 		return core.Box{}, err
@@ -64,15 +63,20 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 	return core.Box{ID: id, Image: spec.Image, Labels: spec.Labels, State: core.BoxRunning, Created: time.Now().UTC()}, nil
 }
 
-// start makes the container and what it needs, and starts it, or leaves nothing.
+// start makes the container and starts it, or leaves nothing.
 func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.BoxSpec, from origin) (string, error) {
-	agent := agentLabels(spec, b.server)
-	box := plan(spec, order{Name: daemon.NewName(spec.Labels.Purpose), From: from, Runtime: b.settings.Runtime, Facts: e.facts})
+	folder, err := e.agentFolder(engineCtx, from, agentLabels(spec, b.server))
+	if err != nil {
+		return "", err
+	}
+	box := plan(spec, order{
+		Name: daemon.NewName(spec.Labels.Purpose), From: from, AgentFolder: folder,
+		Runtime: b.settings.Runtime, Facts: e.facts,
+	})
 	var id string
 	for _, step := range []func() error{
-		func() error { return e.ensureAgentVolume(engineCtx, from, agent) },
-		func() (err error) { id, err = e.make(engineCtx, box, spec.Image); return err },
-		func() error { return e.ensureAgent(engineCtx, id, from, agent) },
+		func() (err error) { id, err = e.make(engineCtx, box, from); return err },
+		func() error { return e.checkAgent(engineCtx, id, from) },
 		func() error { return e.run(engineCtx, id, from) },
 		func() error { return nil }, // the caller may have left meanwhile
 	} {
@@ -88,44 +92,42 @@ func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.
 	return id, nil
 }
 
-// ensureAgentVolume labels the volume before a box that mounts it makes it without labels.
-func (e *engine) ensureAgentVolume(ctx context.Context, from origin, labels core.Labels) error {
-	if e.filled.Has(from.agent.Name) {
-		return nil
-	}
-	_, err := e.ensureVolume(ctx, from.agent.Name, labels)
-	return e.fail(ctx, err, "the agent's volume could not be made")
-}
+// agentLost means that a box did not find the whole agent in its volume.
+type agentLost struct{ err error }
 
-func (e *engine) make(ctx context.Context, box *specgen.SpecGenerator, image string) (string, error) {
+// Error implements error.
+func (l agentLost) Error() string { return l.err.Error() }
+
+// Unwrap lets the error keep its kind.
+func (l agentLost) Unwrap() error { return l.err }
+
+// make makes the container. The engine looks at once for what it mounts out of the agent's volume.
+func (e *engine) make(ctx context.Context, box *specgen.SpecGenerator, from origin) (string, error) {
 	made, err := containers.CreateWithSpec(e.use(ctx), box, nil)
-	return made.ID, e.fail(ctx, err, "a box of %s could not be made", image)
+	missing := err != nil && strings.Contains(err.Error(), "no such file or directory")
+	err = e.fail(ctx, err, "a box of %s could not be made", from.name)
+	if missing {
+		err = agentLost{err}
+	}
+	return made.ID, err
 }
 
-// run starts the container. Should somebody have removed the agent's volume since it was last
-// seen, the engine has made an empty one without labels: then that is removed with the box.
+// run starts the container.
 func (e *engine) run(ctx context.Context, id string, from origin) error {
 	err := containers.Start(e.use(ctx), id, nil)
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() == nil && !e.isFilled(ctx, id, from.agent):
-		e.filled.Remove(from.agent.Name)
-		e.discard(ctx, id)
-		e.dropUnlabelled(ctx, from.agent.Name)
-		return errAgentLost
 	case isForeign(err):
 		return core.Errorf(core.ErrUnsupported, "image %s is for linux/%s, which this engine (%s) cannot run", from.name, from.arch, e.facts.platform()).
 			WithHint("use an image for %s", e.facts.platform())
 	}
-	return e.fail(ctx, err, "a box of %s could not be started", from.name)
-}
-
-// dropUnlabelled removes a volume that the engine has made by itself.
-func (e *engine) dropUnlabelled(ctx context.Context, name string) {
-	if have, err := e.volume(ctx, name); err == nil && len(have.Labels) == 0 {
-		_ = volumes.Remove(e.use(ctx), name, nil) // if it stays, the next box finds it filled or fills it
+	lost := ctx.Err() == nil && !e.isFilled(ctx, id, core.GuestBin, from.agent)
+	err = e.fail(ctx, err, "a box of %s could not be started", from.name)
+	if lost {
+		err = agentLost{err}
 	}
+	return err
 }
 
 // checkVolumes finds a missing volume before the engine silently makes an empty one.

@@ -42,6 +42,7 @@ type engine struct {
 	finding *finder
 	mine    daemon.Set // boxes that are known to be Boxwright's
 	filled  daemon.Set // agent volumes that are known to be whole
+	folders sync.Map   // where the engine keeps agent volumes, by name
 	filling sync.Mutex
 }
 

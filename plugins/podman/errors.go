@@ -29,12 +29,12 @@ func (e *engine) fail(ctx context.Context, err error, format string, args ...any
 	case daemon.IsOurs(err):
 		return err
 	case daemon.IsSilent(ctx):
-		e.finding.Forget(e)
+		e.forget()
 		return core.Errorf(core.ErrUnavailable, "%s: Podman does not answer (the service at %s)", what, e.host).WithHint(restartHint)
 	case ctx.Err() != nil:
 		return daemon.Ended(ctx)
 	case isBroken(err):
-		e.finding.Forget(e)
+		e.forget()
 		return core.Errorf(core.ErrUnavailable, "%s: Podman's service at %s does not answer", what, e.host).
 			WithHint("start it (for example: systemctl --user start podman.socket); the next call looks for it again")
 	}
@@ -89,3 +89,9 @@ func kindOf(err error) core.Kind {
 
 // isForeign recognises a program for another processor by the kernel's words.
 func isForeign(err error) bool { return strings.Contains(err.Error(), "exec format error") }
+
+// forget makes the next call look for the service anew.
+func (e *engine) forget() {
+	e.finding.Forget(e)
+	e.api.Client.CloseIdleConnections()
+}

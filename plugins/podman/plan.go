@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path"
 
 	"github.com/containers/podman/v5/pkg/specgen"
 	"github.com/opencontainers/runtime-spec/specs-go"
@@ -23,10 +24,12 @@ const (
 
 // order is what a box needs besides its spec. plan has no input but this and the spec.
 type order struct {
-	Name    string // of the container
-	From    origin
-	Runtime string // "" is the engine's default
-	Facts   facts  // of the engine
+	Name string // of the container
+	From origin
+	// AgentFolder is where the engine keeps the agent's volume, on its own machine.
+	AgentFolder string
+	Runtime     string // "" is the engine's default
+	Facts       facts  // of the engine
 }
 
 // plan turns a spec into the engine's request. It does no I/O.
@@ -42,7 +45,7 @@ func plan(spec core.BoxSpec, o order) *specgen.SpecGenerator {
 	planFiles(s, spec.Limits.DiskBytes)
 	planMounts(s, spec, o)
 	planNetwork(s, spec.Network, o.Facts)
-	planHost(s)
+	planHost(s, o.AgentFolder)
 	return s
 }
 
@@ -183,19 +186,23 @@ func planNetwork(s *specgen.SpecGenerator, n core.Network, f facts) {
 	}
 }
 
-// planHost keeps what is the host's out of the box: its environment, its proxies, its names. The
-// container's own layer need not survive the machine's crash.
-func planHost(s *specgen.SpecGenerator) {
+// planHost keeps what is the host's out of the box: its environment, its proxies, its /etc/hosts,
+// of which Podman would make a copy. The container's own layer need not survive the machine's crash.
+func planHost(s *specgen.SpecGenerator, agentFolder string) {
 	s.EnvHost = no()
 	s.HTTPProxy = no()
 	s.Passwd = no()
-	s.BaseHostsFile = "none"
 	s.Volatile = yes()
+	s.UseImageHosts = yes()
+	s.Mounts = append(s.Mounts, specs.Mount{
+		Destination: "/etc/hosts", Type: "bind", Source: path.Join(agentFolder, hostsFile),
+		Options: []string{"ro", "nosuid", "nodev", "noexec"},
+	})
 }
 
 // planHelper is a container that is never started: the engine's archive API writes through it
-// into the volume that is mounted at helperPath.
-func planHelper(name string, from origin, labels core.Labels, volume string, f facts) *specgen.SpecGenerator {
+// into the agent's volume, which is mounted at helperPath.
+func planHelper(name string, from origin, labels core.Labels, f facts) *specgen.SpecGenerator {
 	s := specgen.NewSpecGenerator(from.id, false)
 	s.Name = name
 	s.Labels = labels.Map()
@@ -203,7 +210,7 @@ func planHelper(name string, from origin, labels core.Labels, volume string, f f
 	s.LogConfiguration = &specgen.LogConfig{Driver: "none"}
 	s.NetNS = specgen.Namespace{NSMode: specgen.NoNetwork}
 	s.ImageVolumeMode = "ignore"
-	s.Volumes = []*specgen.NamedVolume{volumeMount(volume, helperPath, false, f)}
+	s.Volumes = []*specgen.NamedVolume{volumeMount(from.agent.Name, helperPath, false, f)}
 	s.Volatile = yes()
 	return s
 }

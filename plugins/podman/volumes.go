@@ -17,9 +17,10 @@ import (
 
 // volumeState is what is read of a volume.
 type volumeState struct {
-	Name      string            `json:"Name"`
-	CreatedAt time.Time         `json:"CreatedAt"`
-	Labels    map[string]string `json:"Labels"`
+	Name       string            `json:"Name"`
+	Mountpoint string            `json:"Mountpoint"` // on the engine's machine
+	CreatedAt  time.Time         `json:"CreatedAt"`
+	Labels     map[string]string `json:"Labels"`
 }
 
 // EnsureVolume implements execution.Backend.

@@ -1,5 +1,6 @@
 // Command standin stands in for the agent in the tests of backends on daemons. It answers the
-// lines "ping", "inside FOLDER…" and "stop" as the suite's fake does, and "mounts".
+// lines "ping", "inside FOLDER…" and "stop" as the suite's fake does, and "mounts" and
+// "read FILE".
 package main
 
 import (
@@ -64,6 +65,9 @@ func serve(conn net.Conn) {
 			json.NewEncoder(conn).Encode(inside(strings.Fields(rest)))
 		case "mounts":
 			json.NewEncoder(conn).Encode(mounts())
+		case "read":
+			content, _ := os.ReadFile(rest)
+			json.NewEncoder(conn).Encode(string(content))
 		case "stop":
 			os.Exit(0)
 		}
