@@ -11,10 +11,13 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-// settled gives what must not happen the time to happen.
+// settleTime is the time that what must not happen gets to happen.
+const settleTime = 300 * time.Millisecond
+
+// settled waits for that.
 func settled(ctx context.Context) error {
 	select {
-	case <-time.After(300 * time.Millisecond):
+	case <-time.After(settleTime):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

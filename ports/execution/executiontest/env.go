@@ -44,19 +44,12 @@ const expiryTime = 4 * time.Second
 
 // stopped makes a box whose agent has ended.
 func (env Env) stopped(ctx context.Context) (core.Box, error) {
-	if env.Hooks.Stop == nil && !env.Hooks.Expires {
-		return core.Box{}, skipError{"Stop"}
+	if env.Hooks.Stop == nil {
+		return env.expired(ctx)
 	}
-	box, err := env.create(ctx, func(s *core.BoxSpec) {
-		if env.Hooks.Stop == nil {
-			s.Labels.Expires = time.Now().Add(expiryTime).UTC().Truncate(time.Second)
-		}
-	})
+	box, err := env.create(ctx, nil)
 	if err != nil {
 		return box, err
-	}
-	if env.Hooks.Stop == nil {
-		return box, env.expire(ctx, box.ID)
 	}
 	if err := env.Hooks.Stop(ctx, box.ID); err != nil {
 		return box, fmt.Errorf("stopping it: %w", err)
@@ -64,27 +57,41 @@ func (env Env) stopped(ctx context.Context) (core.Box, error) {
 	return box, nil
 }
 
-// expire waits until the box's agent has ended by itself, and gives the engine time to see that.
-func (env Env) expire(ctx context.Context, box string) error {
-	stream, err := env.Backend.Dial(ctx, box)
-	if core.KindOf(err) == core.ErrUnavailable {
-		return nil // it has ended already
+// expired makes a box that ends by itself, and waits for that.
+func (env Env) expired(ctx context.Context) (core.Box, error) {
+	if !env.Hooks.Expires {
+		return core.Box{}, skipError{"Stop"}
 	}
+	end := time.Now().Add(expiryTime).UTC().Truncate(time.Second)
+	box, err := env.create(ctx, func(s *core.BoxSpec) { s.Labels.Expires = end })
 	if err != nil {
-		return fmt.Errorf("dialling: %w", err)
+		return box, err
 	}
-	defer closing(stream)
-	if err := env.readEnds(ctx, stream, func() error { return nil }); err != nil {
-		return fmt.Errorf("the agent outlives its time, so it was not started with core.BoxSpec.AgentArgs: %w", err)
+	select {
+	case <-time.After(time.Until(end) + settleTime):
+	case <-ctx.Done():
+		return box, ctx.Err()
 	}
-	_ = env.eventually(ctx, func() error { // what List then says is another check's matter
+	err = env.eventually(ctx, func() error {
+		if env.answers(ctx, box.ID) == nil {
+			return errors.New("the agent outlives the box's time: was it started with core.BoxSpec.AgentArgs?")
+		}
+		return nil
+	})
+	return box, errors.Join(err, env.seenStopped(ctx, box.ID))
+}
+
+// seenStopped gives an engine time to see that a box has stopped. What List then says is the matter of
+// another check.
+func (env Env) seenStopped(ctx context.Context, box string) error {
+	_ = env.eventually(ctx, func() error {
 		found, ok, err := env.find(ctx, box)
 		if err == nil && ok && found.State == core.BoxRunning {
 			return errors.New("it is still running")
 		}
-		return err
+		return nil
 	})
-	return nil
+	return ctx.Err()
 }
 
 // volume makes a volume with a name that nobody else uses.
