@@ -18,7 +18,10 @@ const (
 	runsc    keeper = "runsc" // gVisor with the agent: a control group holds the sandbox
 	maxTasks        = 128
 	// sandboxMemory is what gVisor itself may use.
-	sandboxMemory = 128 << 20
+	sandboxMemory = 256 << 20
+	// sandboxThreads and threadsPerTask are how many of the host's threads gVisor may have.
+	sandboxThreads = 512
+	threadsPerTask = 4
 )
 
 // onEach runs a test with each keeper.
@@ -75,7 +78,8 @@ func (k keeper) bound(options, flags []string) (forEngine, forAgent []string) {
 		return options, append(ours, flags...)
 	case runsc:
 		whole := fmt.Sprint(bytes + sandboxMemory)
-		return append(options, "--runtime", "runsc", "--memory", whole, "--memory-swap", whole), append(ours, flags...)
+		threads := fmt.Sprint(sandboxThreads + maxTasks*threadsPerTask)
+		return append(options, "--runtime", "runsc", "--memory", whole, "--memory-swap", whole, "--pids-limit", threads), append(ours, flags...)
 	}
 	return append(options, "--memory", memory, "--memory-swap", memory, "--pids-limit", fmt.Sprint(maxTasks)), flags
 }

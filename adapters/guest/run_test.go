@@ -206,7 +206,7 @@ func TestB15EndlessOutput(t *testing.T) {
 func TestTimeout(t *testing.T) { onEach(t, testTimeout) }
 
 func testTimeout(t *testing.T, k keeper) {
-	g := start(t, pythonImage, k.option()...)
+	g := start(t, pythonImage, append(k.option(), "--memory", "1g")...) // copies of Python share little in gVisor
 	for name, code := range map[string]string{
 		"B12 flushed":   "print('a'); import time; time.sleep(99)",
 		"B12 unflushed": "print('a', end='\\n'); import sys; sys.stdout = open(1, 'w', 4096, closefd=False); print('b', end='')\nimport time; time.sleep(99)",

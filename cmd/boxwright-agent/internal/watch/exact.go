@@ -27,9 +27,8 @@ func (m *procMeter) exact(all []process) int64 {
 	for _, p := range all {
 		rollup, err := os.ReadFile(m.root + "/" + p.pid + "/smaps_rollup")
 		if err != nil { // it made itself unreadable, or is gone
-			if _, alive := m.read(p.pid); alive {
-				private += p.rss
-			}
+			now, _ := m.read(p.pid)
+			private += now.rss
 			continue
 		}
 		private += kilobytes(rollup, "Pss_Anon:") + kilobytes(rollup, "SwapPss:")

@@ -86,7 +86,13 @@ func (m *procMeter) memory(enough int64) int64 {
 	if sum <= enough {
 		return sum
 	}
-	return m.exact(all)
+	const alone = 2 // the agent and one more
+	sum = m.exact(all)
+	if sum > enough && len(all) > alone {
+		// What is shared is counted too high while new sharers come.
+		sum = min(sum, m.exact(m.all(m.pids())))
+	}
+	return sum
 }
 
 func (m *procMeter) all(pids []string) (all []process) {
