@@ -46,7 +46,7 @@ func choose(all unix.CPUSet, n int) unix.CPUSet {
 			list = append(list, i)
 		}
 	}
-	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	rand.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] }) //nolint:gosec // it spreads boxes, and hides nothing
 	var some unix.CPUSet
 	for _, i := range list[:min(n, len(list))] {
 		some.Set(i)

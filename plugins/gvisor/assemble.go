@@ -88,7 +88,7 @@ func (a *assembler) empty(dir string) error {
 func (a *assembler) lay(entry fs.DirEntry, from, to string) error {
 	have, err := a.root.Lstat(to)
 	there := err == nil
-	if there && !(have.IsDir() && entry.IsDir()) {
+	if there && (!have.IsDir() || !entry.IsDir()) {
 		if err := a.root.RemoveAll(to); err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func findCgroups(root string, uid int) cgroups {
 	}
 	c.Unified = stat.Type == unix.CGROUP2_SUPER_MAGIC
 	if c.Unified {
-		raw, _ := os.ReadFile(filepath.Join(root, "cgroup.controllers"))
+		raw, _ := os.ReadFile(filepath.Join(root, "cgroup.controllers")) //nolint:gosec // a file of the kernel's
 		has := func(name string) bool { return strings.Contains(" "+strings.TrimSpace(string(raw))+" ", " "+name+" ") }
 		writable := unix.Access(root, unix.W_OK) == nil
 		c.Memory, c.CPU, c.PIDs = writable && has("memory"), writable && has("cpu"), writable && has("pids")
@@ -108,7 +108,7 @@ func (c cgroups) remove(id string) error {
 	for _, dir := range c.folders(id) {
 		for range groupTries {
 			last = unix.Rmdir(dir)
-			if last == nil || last == unix.ENOENT { //nolint:errorlint // a bare number
+			if last == nil || last == unix.ENOENT {
 				last = nil
 				break
 			}

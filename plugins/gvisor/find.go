@@ -16,19 +16,11 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-const (
-	// quickTime bounds what runsc does in a moment.
-	quickTime = 30 * time.Second
-	// createTime bounds one Create or clean-up, whatever its caller's ctx says.
-	createTime = 2 * time.Minute
-)
+// createTime bounds one Create or clean-up, whatever its caller's ctx says.
+const createTime = 2 * time.Minute
 
 // errSilent is the cause of a ctx that ended because runsc did not come to an end.
 var errSilent = errors.New("runsc does not come to an end")
-
-func quick(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, quickTime, errSilent)
-}
 
 func slow(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, createTime, errSilent)

@@ -78,7 +78,7 @@ func newLab(t *testing.T, what string) *lab {
 // shortDir is a folder that everybody may pass through.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "bw")
+	dir, err := os.MkdirTemp("", "bw") //nolint:usetesting // a test's own folder is closed to other users, and long
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,8 +215,8 @@ type entry struct {
 	mode                int64
 }
 
-func archiveOf(t testing.TB, entries ...entry) []byte {
-	t.Helper()
+func archiveOf(tb testing.TB, entries ...entry) []byte {
+	tb.Helper()
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	for _, e := range entries {
@@ -231,7 +231,7 @@ func archiveOf(t testing.TB, entries ...entry) []byte {
 			h.Mode = 0o644
 		}
 		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 		io.WriteString(w, e.content)
 	}
@@ -239,43 +239,43 @@ func archiveOf(t testing.TB, entries ...entry) []byte {
 	return buf.Bytes()
 }
 
-func layerOf(t testing.TB, entries ...entry) v1.Layer {
-	t.Helper()
-	raw := archiveOf(t, entries...)
+func layerOf(tb testing.TB, entries ...entry) v1.Layer {
+	tb.Helper()
+	raw := archiveOf(tb, entries...)
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil })
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return layer
 }
 
-func imageOf(t testing.TB, layers ...v1.Layer) v1.Image {
-	t.Helper()
+func imageOf(tb testing.TB, layers ...v1.Layer) v1.Image {
+	tb.Helper()
 	image, err := mutate.AppendLayers(empty.Image, layers...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	config, err := image.ConfigFile()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	config = config.DeepCopy()
 	config.OS, config.Architecture = "linux", runtime.GOARCH
 	if image, err = mutate.ConfigFile(image, config); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return image
 }
 
 // saveImage makes a "docker save" file.
-func saveImage(t testing.TB, file, ref string, layers ...v1.Layer) {
-	t.Helper()
+func saveImage(tb testing.TB, file, ref string, layers ...v1.Layer) {
+	tb.Helper()
 	tag, err := name.NewTag(ref)
 	if err == nil {
-		err = tarball.WriteToFile(file, tag, imageOf(t, layers...))
+		err = tarball.WriteToFile(file, tag, imageOf(tb, layers...))
 	}
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -60,26 +59,32 @@ func (b *Backend) EnsureImage(ctx context.Context, ref string, policy core.PullP
 		image, err := b.hostImage(ctx)
 		return image, fail(ctx, err, "the image of this machine's own programs could not be made")
 	}
+	have, err := b.ensure(ctx, name, policy, progress)
+	return core.Image{Ref: ref, Digest: have.Digest, Platform: have.Platform}, err
+}
+
+// ensure returns what an image's name means, and fetches it as the policy says.
+func (b *Backend) ensure(ctx context.Context, name string, policy core.PullPolicy, progress func(core.Progress)) (refRecord, error) {
 	archive, source, err := b.archiveOf(name)
 	if err != nil {
-		return core.Image{}, err
+		return refRecord{}, err
 	}
 	have, err := b.readRef(name)
 	if err == nil && have.Source == source && (policy != core.PullAlways || source != "") {
-		return core.Image{Ref: ref, Digest: have.Digest, Platform: have.Platform}, nil
+		return have, nil
 	}
 	if policy == core.PullNever && archive == "" {
-		return core.Image{}, core.Errorf(core.ErrNotFound, "image %s is not here, and the pull policy is never", name).
+		return refRecord{}, core.Errorf(core.ErrNotFound, "image %s is not here, and the pull policy is never", name).
 			WithHint("set the pull policy to missing, or name an archive of it in backends.gvisor.settings.images")
 	}
 	err = b.pulls.Do(ctx, name, progress, func(ctx context.Context, report func(core.Progress)) error {
 		return b.fetch(ctx, name, archive, source, report)
 	})
 	if err != nil {
-		return core.Image{}, err
+		return refRecord{}, err
 	}
 	have, err = b.readRef(name)
-	return core.Image{Ref: ref, Digest: have.Digest, Platform: have.Platform}, fail(ctx, err, "image %s could not be read", name)
+	return have, fail(ctx, err, "image %s could not be read", name)
 }
 
 // archiveOf returns the image's archive in the settings, and what tells whether it has changed.
@@ -220,7 +225,7 @@ func (b *Backend) tempFolder() (string, error) { return os.MkdirTemp(b.folders.s
 // settled moves a finished folder to its place. Should somebody have been faster, his stays.
 func settled(temp, place string) error {
 	err := os.Rename(temp, place)
-	if _, statErr := os.Stat(filepath.Join(place)); err != nil && statErr == nil {
+	if _, statErr := os.Stat(place); err != nil && statErr == nil {
 		return nil
 	}
 	return err

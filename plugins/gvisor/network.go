@@ -201,8 +201,8 @@ func addUnreachable(to *net.IPNet) error {
 		family, address = unix.AF_INET6, to.IP
 	}
 	ones, _ := to.Mask.Size()
-	body := []byte{byte(family), byte(ones), 0, 0, unix.RT_TABLE_MAIN, unix.RTPROT_BOOT, unix.RT_SCOPE_UNIVERSE, unix.RTN_UNREACHABLE, 0, 0, 0, 0}
-	attribute := binary.NativeEndian.AppendUint16(nil, uint16(unix.SizeofRtAttr+len(address))) //nolint:gosec // at most 20
+	body := []byte{byte(family), byte(ones), 0, 0, unix.RT_TABLE_MAIN, unix.RTPROT_BOOT, unix.RT_SCOPE_UNIVERSE, unix.RTN_UNREACHABLE, 0, 0, 0, 0} //nolint:gosec // both are small
+	attribute := binary.NativeEndian.AppendUint16(nil, uint16(unix.SizeofRtAttr+len(address)))                                                     //nolint:gosec // at most 20
 	attribute = append(binary.NativeEndian.AppendUint16(attribute, unix.RTA_DST), address...)
 	return routeRequest(append(body, attribute...))
 }
@@ -227,7 +227,7 @@ func routeRequest(body []byte) error {
 		return errors.Join(err, errors.New("the kernel did not answer about a route"))
 	}
 	if code := int32(binary.NativeEndian.Uint32(answer[unix.SizeofNlMsghdr:])); code != 0 { //nolint:gosec // the kernel's own negative number
-		return unix.Errno(-code)
+		return unix.Errno(-code) //nolint:gosec // an error's number
 	}
 	return nil
 }
