@@ -36,7 +36,7 @@ func dockerConfig(t *testing.T) pluginhost.Config {
 	plugin := build("boxwright-backend-docker", "../../cmd/boxwright-backend-docker")
 	cfg := pluginhost.Config{
 		Name: "docker", Path: plugin, Instance: "pluginhost-test", Server: "pluginhost-test",
-		Agents: map[string]string{runtime.GOARCH: build("standin", "../../plugins/docker/testdata/standin")},
+		Agents: map[string]string{runtime.GOARCH: build("standin", "../../plugins/sdk/daemontest/testdata/standin")},
 	}
 	if _, err := start(t, cfg).EnsureImage(t.Context(), dockerImage, core.PullNever, nil); err != nil {
 		if strings.Contains(os.Getenv("BOXWRIGHT_REQUIRE"), "docker") {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
 
 // helperLife is after how long anybody may remove a helper that was left by a crash.
@@ -31,12 +32,12 @@ func (e *engine) isFilled(ctx context.Context, id string, a agentfile.File) bool
 // its volume. It looks once in a process's life.
 func (e *engine) ensureAgent(ctx context.Context, id string, from origin, spec core.BoxSpec, server string) error {
 	a := from.agent
-	if e.filled.has(a.Name) {
+	if e.filled.Has(a.Name) {
 		return nil
 	}
 	e.filling.Lock()
 	defer e.filling.Unlock()
-	if e.filled.has(a.Name) {
+	if e.filled.Has(a.Name) {
 		return nil
 	}
 	if !e.isFilled(ctx, id, a) {
@@ -44,7 +45,7 @@ func (e *engine) ensureAgent(ctx context.Context, id string, from origin, spec c
 			return err
 		}
 	}
-	e.filled.add(a.Name)
+	e.filled.Add(a.Name)
 	return nil
 }
 
@@ -78,7 +79,7 @@ func (e *engine) dropAgents(ctx context.Context, labels core.Labels, keep string
 	}
 	for _, v := range list.Volumes {
 		have, ours := core.ParseLabels(v.Labels)
-		if ours && have.Purpose == core.PurposeAgent && v.Name != keep && !e.filled.has(v.Name) {
+		if ours && have.Purpose == core.PurposeAgent && v.Name != keep && !e.filled.Has(v.Name) {
 			_ = e.api.VolumeRemove(ctx, v.Name, false)
 		}
 	}
@@ -88,7 +89,7 @@ func (e *engine) dropAgents(ctx context.Context, labels core.Labels, keep string
 func (e *engine) own(ctx context.Context, from origin, spec core.BoxSpec, server string) error {
 	var names []string
 	for _, m := range spec.Mounts {
-		if m.Writable && !e.owned.has(m.Volume) {
+		if m.Writable && !e.owned.Has(m.Volume) {
 			names = append(names, m.Volume)
 		}
 	}
@@ -103,7 +104,7 @@ func (e *engine) own(ctx context.Context, from origin, spec core.BoxSpec, server
 		return err
 	}
 	for _, name := range names {
-		e.owned.add(name)
+		e.owned.Add(name)
 	}
 	return nil
 }
@@ -127,7 +128,7 @@ func ownersArchive(n int) io.Reader {
 // removes it.
 func (e *engine) withHelper(ctx context.Context, from origin, labels core.Labels, volumes []string, f func(id string) error) error {
 	labels.Expires = time.Now().Add(helperLife)
-	name := newName("helper")
+	name := daemon.NewName("helper")
 	r := planHelper(name, from, labels, volumes)
 	defer e.discard(ctx, name)
 	made, err := e.api.ContainerCreate(ctx, r.Config, r.Host, r.Net, nil, r.Name)

@@ -12,21 +12,15 @@ import (
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
+	"github.com/boxwright/boxwright/plugins/sdk/daemontest"
 	"github.com/boxwright/boxwright/ports/execution/executiontest"
 )
 
 // ownAgent makes the stand-in differ from everybody else's, so that its volume is the test's.
 func (l *lab) ownAgent(t *testing.T) agentfile.File {
 	t.Helper()
-	raw, err := os.ReadFile(l.agent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.agent = filepath.Join(t.TempDir(), "agent")
-	if err := os.WriteFile(l.agent, append(raw, executiontest.NewInstance()...), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	a, err := agentfile.New(l.config(l.agent).Agents).Of("x", runtime.GOARCH)
+	l.agent = daemontest.OwnCopy(t, l.agent)
+	a, err := agentfile.New(daemontest.Config(l.agent).Agents).Of("x", runtime.GOARCH)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +79,7 @@ func TestAgentVolumeThatIsIncompleteIsFilled(t *testing.T) {
 	raw, _ := os.ReadFile(a.Path)
 	os.WriteFile(half.Path, raw[:len(raw)/2], 0o755)
 	b := lab.backend(nil)
-	e, err := b.finder.engine(t.Context())
+	e, err := b.finder.Find(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,9 +115,9 @@ func TestSeveralServersFillOneVolume(t *testing.T) {
 
 func TestImageOfAnotherArchitecture(t *testing.T) {
 	lab := newLab(t)
-	r := newRegistry(t)
-	ref := r.host + "/foreign:1"
-	r.push(t, ref, "s390x")
+	r := daemontest.NewRegistry(t)
+	ref := r.Host + "/foreign:1"
+	r.Push(t, ref, "s390x")
 	lab.removeImage(t, ref)
 	b := lab.backend(nil)
 	env := lab.remoteEnv(t, b)

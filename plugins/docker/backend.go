@@ -8,7 +8,6 @@ package docker
 
 import (
 	"context"
-	"crypto/rand"
 	"runtime"
 	"strings"
 	"sync"
@@ -61,7 +60,7 @@ func (b *Backend) Close() error {
 
 // Info implements execution.Backend.
 func (b *Backend) Info(ctx context.Context) (core.Info, error) {
-	e, err := b.finder.engine(ctx)
+	e, err := b.finder.Find(ctx)
 	if err != nil {
 		return core.Info{}, err
 	}
@@ -75,7 +74,7 @@ func (b *Backend) Info(ctx context.Context) (core.Info, error) {
 	return core.Info{
 		Name:          "docker",
 		Version:       b.version,
-		Engine:        "Docker Engine",
+		Engine:        engineName(b.settings.Runtime),
 		EngineVersion: info.ServerVersion,
 		Platform:      info.OSType + "/" + now.arch,
 		Limits:        now.limits,
@@ -85,32 +84,28 @@ func (b *Backend) Info(ctx context.Context) (core.Info, error) {
 
 // factsOf reads what the engine can make hold.
 func factsOf(info system.Info, ociRuntime string) facts {
-	has := func(yes bool, how core.Enforcement) core.Enforcement {
+	cgroup := func(yes bool, otherwise core.Enforcement) core.Enforcement {
 		if yes {
-			return how
+			return core.EnforcedCgroup
 		}
-		return core.EnforcedNot
+		return otherwise
 	}
-	pids := has(info.PidsLimit, core.EnforcedCgroup)
-	if isSandbox(ociRuntime) {
-		// The cgroup counts the sandbox's own threads, not the processes inside.
-		pids = core.EnforcedNot
-	}
+	sandbox := isSandbox(info, ociRuntime)
+	// A sandbox's cgroup counts its own threads, not the processes inside.
+	pids := cgroup(info.PidsLimit && !sandbox, core.EnforcedRlimit)
 	return facts{
-		info: info,
-		arch: goArch(info.Architecture),
+		info:    info,
+		arch:    goArch(info.Architecture),
+		sandbox: sandbox,
 		limits: map[core.Limit]core.Enforcement{
-			core.LimitMemory:  has(info.MemoryLimit, core.EnforcedCgroup),
-			core.LimitCPU:     has(info.CPUCfsQuota, core.EnforcedCgroup),
+			core.LimitMemory:  cgroup(info.MemoryLimit, core.EnforcedRlimit),
+			core.LimitCPU:     cgroup(info.CPUCfsQuota, core.EnforcedNot),
 			core.LimitPIDs:    pids,
 			core.LimitDisk:    core.EnforcedSandbox,
 			core.LimitNetwork: core.EnforcedSandbox,
 		},
 	}
 }
-
-// isSandbox recognises gVisor's runtime by its usual names.
-func isSandbox(ociRuntime string) bool { return strings.HasPrefix(ociRuntime, "runsc") }
 
 // goArch is the architecture as images and Go call it.
 func goArch(machine string) string {
@@ -128,8 +123,8 @@ func goArch(machine string) string {
 // warnings are what an operator should know.
 func warnings(info system.Info, host, ociRuntime string) []string {
 	var list []string
-	if _, known := info.Runtimes[ociRuntime]; ociRuntime != "" && !known {
-		list = append(list, "the engine does not know the runtime "+ociRuntime+" of settings.runtime")
+	if err := checkRuntime(info, ociRuntime); err != nil {
+		list = append(list, core.MessageOf(err))
 	}
 	if !info.SwapLimit && info.MemoryLimit {
 		list = append(list, "the engine cannot limit swap: a box may use more memory than its limit by swapping")
@@ -150,9 +145,4 @@ func hasSeccomp(options []string) bool {
 		}
 	}
 	return false
-}
-
-// newName is a container's name that nobody else uses.
-func newName(purpose string) string {
-	return "boxwright-" + purpose + "-" + strings.ToLower(rand.Text()[:16])
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/volume"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
 
 // removalPoll is how often a removal that somebody else began is looked at.
@@ -17,7 +18,7 @@ const removalPoll = 50 * time.Millisecond
 
 // List implements execution.Backend.
 func (b *Backend) List(ctx context.Context, instance string) (core.Inventory, error) {
-	e, err := b.finder.engine(ctx)
+	e, err := b.finder.Find(ctx)
 	if err != nil {
 		return core.Inventory{}, err
 	}
@@ -48,7 +49,7 @@ func (b *Backend) List(ctx context.Context, instance string) (core.Inventory, er
 
 func (e *engine) box(ctx context.Context, c container.Summary, labels core.Labels) core.Box {
 	name := c.Image
-	if known := c.Labels[labelImage]; known != "" {
+	if known := c.Labels[daemon.LabelImage]; known != "" {
 		name = known
 	}
 	box := core.Box{
@@ -78,10 +79,10 @@ func parseTime(text string) time.Time {
 
 // Destroy implements execution.Backend.
 func (b *Backend) Destroy(ctx context.Context, box string) error {
-	if !isID(box) {
+	if !daemon.IsID(box) {
 		return nil // no container has such an id
 	}
-	e, err := b.finder.engine(ctx)
+	e, err := b.finder.Find(ctx)
 	if err != nil {
 		return err
 	}
@@ -94,12 +95,12 @@ func (b *Backend) Destroy(ctx context.Context, box string) error {
 	if err != nil {
 		return e.fail(lookCtx, err, "the box could not be removed")
 	}
-	removeCtx, cancel := slow(ctx)
+	removeCtx, cancel := daemon.Slow(ctx)
 	defer cancel()
 	if err := e.remove(removeCtx, box); err != nil {
 		return e.fail(removeCtx, err, "the box could not be removed")
 	}
-	e.mine.remove(box)
+	e.mine.Remove(box)
 	return nil
 }
 
@@ -107,7 +108,7 @@ func (b *Backend) Destroy(ctx context.Context, box string) error {
 // core.ErrNotFound if it is not one of Boxwright's. An id is never used twice, so one look is
 // enough.
 func (e *engine) checkMine(ctx context.Context, id string) error {
-	if e.mine.has(id) {
+	if e.mine.Has(id) {
 		return nil
 	}
 	have, err := e.api.ContainerInspect(ctx, id)
@@ -117,7 +118,7 @@ func (e *engine) checkMine(ctx context.Context, id string) error {
 	if have.Config == nil || have.Config.Labels[core.LabelMark] != "1" {
 		return core.Errorf(core.ErrNotFound, "there is no such box")
 	}
-	e.mine.add(id)
+	e.mine.Add(id)
 	return nil
 }
 
@@ -138,20 +139,6 @@ func (e *engine) remove(ctx context.Context, id string) error {
 		return nil
 	}
 	return err
-}
-
-// isID reports whether text is a whole id. The engine also takes names and parts of ids, and
-// an id becomes a part of a URL.
-func isID(text string) bool {
-	if len(text) != 64 {
-		return false
-	}
-	for _, c := range text {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
 }
 
 // labelFilter finds what belongs to an installation.

@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"regexp"
 	"strings"
 	"time"
 
@@ -10,69 +9,36 @@ import (
 	"github.com/docker/docker/api/types/container"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
 
-const (
-	// engineTime bounds one Create or clean-up, whatever its caller's ctx says.
-	engineTime = 2 * time.Minute
-	// settleTime is how long a cancelled call waits for its own clean-up.
-	settleTime = 2 * time.Second
-	// retryPause is between two tries of a clean-up.
-	retryPause = 100 * time.Millisecond
-)
+// retryPause is between two tries of a clean-up.
+const retryPause = 100 * time.Millisecond
 
 // Create implements execution.Backend.
 func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
-	e, err := b.finder.engine(ctx)
+	e, err := b.finder.Find(ctx)
 	if err != nil {
 		return core.Box{}, err
 	}
 	if err := spec.Validate(); err != nil {
 		return core.Box{}, err
 	}
+	if err := checkRuntime(e.facts.info, b.settings.Runtime); err != nil {
+		b.finder.Forget(e) // what the engine knows is asked anew
+		return core.Box{}, err
+	}
 	warned, err := spec.CheckHeld(e.facts.limits)
 	if err != nil {
 		return core.Box{}, err
 	}
-	box, err := b.settle(ctx, e, func(engineCtx context.Context) (core.Box, error) {
+	box, err := daemon.Settle(ctx, &b.work, func(engineCtx context.Context) (core.Box, error) {
 		return b.create(ctx, engineCtx, e, spec)
+	}, func(engineCtx context.Context, box core.Box) {
+		e.discard(engineCtx, box.ID)
 	})
 	box.Warnings = append(box.Warnings, warned...)
 	return box, err
-}
-
-// settle runs f to its end although ctx may end before: a request that was cut off leaves a
-// container that nobody knows. A box that comes too late is removed.
-func (b *Backend) settle(ctx context.Context, e *engine, f func(context.Context) (core.Box, error)) (core.Box, error) {
-	type result struct {
-		box core.Box
-		err error
-	}
-	results, abandoned := make(chan result), make(chan struct{})
-	b.work.Go(func() {
-		engineCtx, cancel := slow(context.WithoutCancel(ctx))
-		defer cancel()
-		box, err := f(engineCtx)
-		select {
-		case results <- result{box, err}:
-		case <-abandoned:
-			if err == nil {
-				e.discard(engineCtx, box.ID)
-			}
-		}
-	})
-	select {
-	case r := <-results:
-		return r.box, r.err
-	case <-ctx.Done():
-	}
-	select {
-	case r := <-results:
-		return r.box, r.err
-	case <-time.After(settleTime):
-		close(abandoned)
-		return core.Box{}, ended(ctx)
-	}
 }
 
 // create makes the box, or leaves nothing. It stops between two steps when the caller's ctx
@@ -86,12 +52,13 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 		return core.Box{}, err
 	}
 	r := plan(spec, order{
-		Name:    newName(purposeName(spec.Labels.Purpose)),
+		Name:    daemon.NewName(spec.Labels.Purpose),
 		Image:   from.id,
 		Agent:   from.agent.Name,
 		Volumes: from.volumes,
 		Server:  b.server,
 		Runtime: b.settings.Runtime,
+		Sandbox: e.facts.sandbox,
 		Limits:  e.facts.limits,
 		MaxCPUs: float64(e.facts.info.NCPU),
 	})
@@ -103,7 +70,7 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 		e.discard(engineCtx, r.Name)
 		return core.Box{}, err
 	}
-	e.mine.add(id)
+	e.mine.Add(id)
 	return core.Box{ID: id, Image: spec.Image, Labels: spec.Labels, State: core.BoxRunning, Created: time.Now().UTC()}, nil
 }
 
@@ -119,14 +86,14 @@ func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.
 		func() error { return b.run(engineCtx, e, made.ID, spec, from) },
 	} {
 		if caller.Err() != nil {
-			return "", ended(caller)
+			return "", daemon.Ended(caller)
 		}
 		if err := step(); err != nil {
 			return "", err
 		}
 	}
 	if caller.Err() != nil {
-		return "", ended(caller)
+		return "", daemon.Ended(caller)
 	}
 	return made.ID, nil
 }
@@ -138,7 +105,7 @@ func (b *Backend) run(ctx context.Context, e *engine, id string, spec core.BoxSp
 	if err == nil || ctx.Err() != nil || e.isFilled(ctx, id, from.agent) {
 		return e.fail(ctx, err, "a box of %s could not be started", spec.Image)
 	}
-	e.filled.remove(from.agent.Name)
+	e.filled.Remove(from.agent.Name)
 	if err := e.ensureAgent(ctx, id, from, spec, b.server); err != nil {
 		return err
 	}
@@ -192,7 +159,7 @@ func (e *engine) checkVolumes(ctx context.Context, mounts []core.Mount) error {
 // discard removes a container by its id or name, however the caller's ctx is doing. What the
 // engine does not manage to remove now is labelled, and found by a later sweep.
 func (e *engine) discard(ctx context.Context, container string) {
-	ctx, cancel := slow(context.WithoutCancel(ctx))
+	ctx, cancel := daemon.Slow(context.WithoutCancel(ctx))
 	defer cancel()
 	const tries = 3
 	for try := range tries {
@@ -203,12 +170,4 @@ func (e *engine) discard(ctx context.Context, container string) {
 			return
 		}
 	}
-}
-
-// purposeName is a purpose as a part of a container's name.
-func purposeName(p core.Purpose) string {
-	if !regexp.MustCompile(`^[a-z]{1,20}$`).MatchString(string(p)) {
-		return "box"
-	}
-	return string(p)
 }

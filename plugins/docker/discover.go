@@ -6,16 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-)
 
-// endpoint is one place where an engine may be.
-type endpoint struct {
-	source   string // who named it, for a person
-	host     string // unix:///path, tcp://host:port
-	explicit bool   // somebody named it: no other one may stand in for it
-	tlsDir   string // holds ca.pem, cert.pem, key.pem; "" is no TLS
-	err      error  // why it cannot even be tried
-}
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
+)
 
 // surroundings is what discovery reads of the machine; tests give their own.
 type surroundings struct {
@@ -35,18 +28,18 @@ func machine() surroundings {
 //  3. the system's socket, rootless Docker's, Docker Desktop's, Colima's, OrbStack's
 //
 // One that somebody named is the only one: if it fails, no other engine is used in its place.
-func discover(s Settings, m surroundings) []endpoint {
+func discover(s Settings, m surroundings) []daemon.Endpoint {
 	switch {
 	case s.Host != "":
-		return []endpoint{m.named("settings.host", s.Host)}
+		return []daemon.Endpoint{m.named("settings.host", s.Host)}
 	case s.Context != "" && s.Context != defaultContext:
-		return []endpoint{m.context("settings.context", s.Context)}
+		return []daemon.Endpoint{m.context("settings.context", s.Context)}
 	case s.Context == "" && m.getenv("DOCKER_HOST") != "":
-		return []endpoint{m.named("DOCKER_HOST", m.getenv("DOCKER_HOST"))}
+		return []daemon.Endpoint{m.named("DOCKER_HOST", m.getenv("DOCKER_HOST"))}
 	case s.Context == "":
 		source, name := m.currentContext()
 		if name != "" && name != defaultContext {
-			return []endpoint{m.context(source, name)}
+			return []daemon.Endpoint{m.context(source, name)}
 		}
 	}
 	return m.usual()
@@ -54,38 +47,38 @@ func discover(s Settings, m surroundings) []endpoint {
 
 const defaultContext = "default"
 
-func (m surroundings) named(source, host string) endpoint {
-	e := endpoint{source: source, host: host, explicit: true}
+func (m surroundings) named(source, host string) daemon.Endpoint {
+	e := daemon.Endpoint{Source: source, Host: host, Explicit: true}
 	if strings.HasPrefix(host, "/") {
-		e.host = "unix://" + host
+		e.Host = "unix://" + host
 	}
 	secure := strings.HasPrefix(host, "tcp://") || strings.HasPrefix(host, "https://")
 	if m.getenv("DOCKER_TLS_VERIFY") != "" && secure {
-		e.tlsDir = m.getenv("DOCKER_CERT_PATH")
-		if e.tlsDir == "" {
-			e.tlsDir = m.configDir()
+		e.TLSDir = m.getenv("DOCKER_CERT_PATH")
+		if e.TLSDir == "" {
+			e.TLSDir = m.configDir()
 		}
 	}
-	return e.checked()
+	return checked(e)
 }
 
 // checked refuses the schemes that need the docker command's help. The client opens streams to
 // an engine's tcp, not to its http, which is the same.
-func (e endpoint) checked() endpoint {
-	scheme, address, _ := strings.Cut(e.host, "://")
+func checked(e daemon.Endpoint) daemon.Endpoint {
+	scheme, address, _ := strings.Cut(e.Host, "://")
 	switch scheme {
 	case "unix", "tcp", "npipe":
 	case "http":
-		e.host = "tcp://" + strings.TrimSuffix(address, "/")
+		e.Host = "tcp://" + strings.TrimSuffix(address, "/")
 	case "https":
-		e.host = "tcp://" + strings.TrimSuffix(address, "/")
-		if e.tlsDir == "" {
-			e.err = fmt.Errorf("https needs certificates: set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH, or name a context that has them")
+		e.Host = "tcp://" + strings.TrimSuffix(address, "/")
+		if e.TLSDir == "" {
+			e.Err = fmt.Errorf("https needs certificates: set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH, or name a context that has them")
 		}
 	case "ssh":
-		e.err = fmt.Errorf("ssh is not supported: forward the engine's socket with \"ssh -L\" and name that")
+		e.Err = fmt.Errorf("ssh is not supported: forward the engine's socket with \"ssh -L\" and name that")
 	default:
-		e.err = fmt.Errorf("an address looks like unix:///var/run/docker.sock or tcp://host:2376")
+		e.Err = fmt.Errorf("an address looks like unix:///var/run/docker.sock or tcp://host:2376")
 	}
 	return e
 }
@@ -128,11 +121,11 @@ type contextMeta struct {
 	Endpoints map[string]struct{ Host string }
 }
 
-func (m surroundings) context(source, name string) endpoint {
-	e := endpoint{source: fmt.Sprintf("context %q of %s", name, source), explicit: true}
+func (m surroundings) context(source, name string) daemon.Endpoint {
+	e := daemon.Endpoint{Source: fmt.Sprintf("context %q of %s", name, source), Explicit: true}
 	metas, err := m.glob(filepath.Join(m.configDir(), "contexts", "meta", "*", "meta.json"))
 	if err != nil {
-		e.err = err
+		e.Err = err
 		return e
 	}
 	for _, file := range metas {
@@ -141,23 +134,23 @@ func (m surroundings) context(source, name string) endpoint {
 		if err != nil || json.Unmarshal(raw, &meta) != nil || meta.Name != name {
 			continue
 		}
-		e.host = meta.Endpoints["docker"].Host
+		e.Host = meta.Endpoints["docker"].Host
 		id := filepath.Base(filepath.Dir(file))
 		tlsDir := filepath.Join(m.configDir(), "contexts", "tls", id, "docker")
 		if _, err := m.readFile(filepath.Join(tlsDir, "ca.pem")); err == nil {
-			e.tlsDir = tlsDir
+			e.TLSDir = tlsDir
 		}
-		return e.checked()
+		return checked(e)
 	}
-	e.err = fmt.Errorf("there is no such context; \"docker context ls\" lists them")
+	e.Err = fmt.Errorf("there is no such context; \"docker context ls\" lists them")
 	return e
 }
 
-func (m surroundings) usual() []endpoint {
-	list := []endpoint{{source: "system", host: "unix:///var/run/docker.sock"}}
+func (m surroundings) usual() []daemon.Endpoint {
+	list := []daemon.Endpoint{{Source: "system", Host: "unix:///var/run/docker.sock"}}
 	add := func(source, base string, path ...string) {
 		if base != "" {
-			list = append(list, endpoint{source: source, host: "unix://" + filepath.Join(append([]string{base}, path...)...)})
+			list = append(list, daemon.Endpoint{Source: source, Host: "unix://" + filepath.Join(append([]string{base}, path...)...)})
 		}
 	}
 	home := m.getenv("HOME")

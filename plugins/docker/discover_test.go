@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
 
 // fakeMachine is a machine of environment variables and files.
@@ -93,15 +94,15 @@ func TestDiscovery(t *testing.T) {
 			found := discover(c.settings, fakeMachine(c.env, c.files))
 			var hosts []string
 			for _, e := range found {
-				hosts = append(hosts, e.host)
+				hosts = append(hosts, e.Host)
 			}
 			if !slices.Equal(hosts, c.hosts) {
 				t.Errorf("got %q, want %q", hosts, c.hosts)
 			}
-			if found[0].tlsDir != c.tls {
-				t.Errorf("TLS material in %q, want %q", found[0].tlsDir, c.tls)
+			if found[0].TLSDir != c.tls {
+				t.Errorf("TLS material in %q, want %q", found[0].TLSDir, c.tls)
 			}
-			if err := found[0].err; (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+			if err := found[0].Err; (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
 				t.Errorf("got error %v, want %q", err, c.fails)
 			}
 		})
@@ -120,7 +121,7 @@ func TestUnreachableListsWhatWasTried(t *testing.T) {
 		"unix:///nowhere.sock": "unix:///nowhere.sock (settings.host): not there",
 		"unix://" + socket:     "nobody listens",
 	} {
-		_, err := newFinder(Settings{Host: host}, fakeMachine(nil, nil)).engine(t.Context())
+		_, err := newFinder(Settings{Host: host}, fakeMachine(nil, nil)).Find(t.Context())
 		if core.KindOf(err) != core.ErrUnavailable || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
@@ -131,11 +132,11 @@ func TestUnreachableListsWhatWasTried(t *testing.T) {
 }
 
 func TestHints(t *testing.T) {
-	denied := unreachable([]attempt{{endpoint{source: "system", host: "unix:///x"}, syscall.EACCES}, {endpoint{}, errors.New("x")}})
+	denied := unreachable([]daemon.Attempt{{Endpoint: daemon.Endpoint{Source: "system", Host: "unix:///x"}, Err: syscall.EACCES}, {Err: errors.New("x")}})
 	if hint := core.HintOf(denied); !strings.Contains(hint, "group docker") || !strings.Contains(hint, "rootless") {
 		t.Errorf("permission denied: %v", denied)
 	}
-	absent := unreachable([]attempt{{endpoint{source: "system", host: "unix:///x"}, fs.ErrNotExist}})
+	absent := unreachable([]daemon.Attempt{{Endpoint: daemon.Endpoint{Source: "system", Host: "unix:///x"}, Err: fs.ErrNotExist}})
 	if hint := core.HintOf(absent); !strings.Contains(hint, "start Docker") || !strings.Contains(hint, "backends.docker.settings.host") {
 		t.Errorf("not there: %v", absent)
 	}

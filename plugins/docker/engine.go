@@ -2,47 +2,35 @@ package docker
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
-	"net"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/docker/docker/api/types/system"
 	"github.com/docker/docker/client"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
-
-const (
-	// probeTime bounds how long one endpoint is tried.
-	probeTime = 5 * time.Second
-	// quickTime bounds what an engine does in a moment: to inspect, to list, to open a stream.
-	quickTime = 30 * time.Second
-)
-
-// errSilent is the cause of a ctx that ended because the engine did not answer.
-var errSilent = errors.New("the engine does not answer")
 
 // finder finds the engine at the first call, and anew after a failure.
 type finder struct {
+	daemon.Finder[engine]
 	settings Settings
 	machine  surroundings
-	opts     []client.Opt // for tests
-	patience time.Duration
-
-	search chan struct{} // holds one token while somebody looks
-
-	mu  sync.Mutex
-	now *engine
+	opts     []client.Opt  // for tests
+	patience time.Duration // of calls that take a moment
 }
 
 func newFinder(s Settings, m surroundings) *finder {
-	return &finder{settings: s, machine: m, patience: quickTime, search: make(chan struct{}, 1)}
+	f := &finder{settings: s, machine: m, patience: daemon.QuickTime}
+	f.Finder = daemon.Finder[engine]{
+		Endpoints:   func() []daemon.Endpoint { return discover(s, m) },
+		Try:         f.connect,
+		Unreachable: unreachable,
+	}
+	return f
 }
 
 // engine is one connection to a daemon, with what is known of it.
@@ -51,89 +39,28 @@ type engine struct {
 	host    string
 	facts   facts
 	finding *finder
-	mine    idSet // boxes that are known to be Boxwright's
-	filled  idSet // agent volumes that are known to be whole
-	owned   idSet // volumes whose root is known to be the box user's
+	mine    daemon.Set // boxes that are known to be Boxwright's
+	filled  daemon.Set // agent volumes that are known to be whole
+	owned   daemon.Set // volumes whose root is known to be the box user's
 	filling sync.Mutex
 }
 
 // quick bounds a call that takes a healthy engine a moment.
 func (e *engine) quick(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, e.finding.patience, errSilent)
-}
-
-// slow bounds a call that may take a busy engine a while.
-func slow(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, engineTime, errSilent)
+	return daemon.Patient(ctx, e.finding.patience)
 }
 
 // facts is what a daemon can do.
 type facts struct {
-	info   system.Info
-	arch   string // as in GOARCH
-	limits map[core.Limit]core.Enforcement
+	info    system.Info
+	arch    string // as in GOARCH
+	sandbox bool   // boxes run on a kernel of their own
+	limits  map[core.Limit]core.Enforcement
 }
 
-// engine returns the connection. Only one caller looks for it at a time.
-func (f *finder) engine(ctx context.Context) (*engine, error) {
-	if now := f.current(); now != nil {
-		return now, nil
-	}
-	select {
-	case f.search <- struct{}{}:
-		defer func() { <-f.search }()
-	case <-ctx.Done():
-		return nil, ended(ctx)
-	}
-	if now := f.current(); now != nil {
-		return now, nil
-	}
-	var tried []attempt
-	for _, e := range discover(f.settings, f.machine) {
-		found, err := f.try(ctx, e)
-		if ctx.Err() != nil {
-			return nil, ended(ctx)
-		}
-		if err == nil {
-			f.set(found)
-			return found, nil
-		}
-		tried = append(tried, attempt{e, err})
-	}
-	return nil, unreachable(tried)
-}
-
-func (f *finder) current() *engine {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.now
-}
-
-func (f *finder) set(e *engine) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.now = e
-}
-
-// forget makes the next call look for the engine anew.
-func (f *finder) forget(e *engine) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.now == e {
-		f.now = nil
-	}
-}
-
-func (f *finder) try(ctx context.Context, e endpoint) (*engine, error) {
-	if e.err != nil {
-		return nil, e.err
-	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	if err := knock(ctx, e.host); err != nil {
-		return nil, err
-	}
-	api, err := client.NewClientWithOpts(f.options(e)...)
+// connect makes the connection.
+func (f *finder) connect(ctx context.Context, at daemon.Endpoint) (*engine, error) {
+	api, err := client.NewClientWithOpts(f.options(at)...)
 	if err != nil {
 		return nil, err
 	}
@@ -142,26 +69,13 @@ func (f *finder) try(ctx context.Context, e endpoint) (*engine, error) {
 		_ = api.Close() // nothing is open
 		return nil, err
 	}
-	return &engine{api: api, host: e.host, facts: factsOf(info, f.settings.Runtime), finding: f}, nil
+	return &engine{api: api, host: at.Host, facts: factsOf(info, f.settings.Runtime), finding: f}, nil
 }
 
-// knock opens a socket and closes it: the client hides why one cannot be opened.
-func knock(ctx context.Context, host string) error {
-	network, address, _ := strings.Cut(host, "://")
-	if network != "unix" {
-		return nil
-	}
-	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-	if err != nil {
-		return err
-	}
-	return conn.Close()
-}
-
-func (f *finder) options(e endpoint) []client.Opt {
-	opts := []client.Opt{client.WithHost(e.host)}
-	if e.tlsDir != "" {
-		file := func(name string) string { return filepath.Join(e.tlsDir, name) }
+func (f *finder) options(e daemon.Endpoint) []client.Opt {
+	opts := []client.Opt{client.WithHost(e.Host)}
+	if e.TLSDir != "" {
+		file := func(name string) string { return filepath.Join(e.TLSDir, name) }
 		opts = append(opts, client.WithTLSClientConfig(file("ca.pem"), file("cert.pem"), file("key.pem")))
 	}
 	if version := f.machine.getenv("DOCKER_API_VERSION"); version != "" {
@@ -172,74 +86,14 @@ func (f *finder) options(e endpoint) []client.Opt {
 	return append(opts, f.opts...)
 }
 
-// attempt is an endpoint that did not answer.
-type attempt struct {
-	endpoint endpoint
-	err      error
-}
-
 // unreachable says what was tried, and what to do.
-func unreachable(tried []attempt) error {
-	list := make([]string, len(tried))
-	denied := false
-	for i, t := range tried {
-		list[i] = fmt.Sprintf("%s (%s): %s", t.endpoint.host, t.endpoint.source, reason(t.err))
-		denied = denied || errors.Is(t.err, fs.ErrPermission)
-	}
-	err := core.Errorf(core.ErrUnavailable, "no Docker engine answers; tried %s", strings.Join(list, "; "))
+func unreachable(tried []daemon.Attempt) error {
+	err := core.Errorf(core.ErrUnavailable, "no Docker engine answers; tried %s", daemon.Tried(tried))
 	switch {
-	case denied:
+	case daemon.Denied(tried):
 		return err.WithHint("this user may not use the engine's socket: add it to the group docker, or use rootless Docker")
-	case len(tried) == 1 && tried[0].endpoint.explicit:
-		return err.WithHint("start that engine, or correct %s", tried[0].endpoint.source)
+	case len(tried) == 1 && tried[0].Endpoint.Explicit:
+		return err.WithHint("start that engine, or correct %s", tried[0].Endpoint.Source)
 	}
 	return err.WithHint("start Docker (for example: sudo systemctl start docker), or set DOCKER_HOST or backends.docker.settings.host")
-}
-
-// reason is err in a few words.
-func reason(err error) string {
-	var dns *net.DNSError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "not there"
-	case errors.Is(err, fs.ErrPermission):
-		return "permission denied"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nobody listens"
-	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer"
-	case errors.As(err, &dns):
-		return "unknown host"
-	}
-	return err.Error()
-}
-
-// idSet remembers ids, not for ever.
-type idSet struct {
-	mu  sync.Mutex
-	ids map[string]struct{}
-}
-
-const maxIDs = 10_000
-
-func (s *idSet) add(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ids == nil || len(s.ids) >= maxIDs {
-		s.ids = map[string]struct{}{}
-	}
-	s.ids[id] = struct{}{}
-}
-
-func (s *idSet) has(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.ids[id]
-	return ok
-}
-
-func (s *idSet) remove(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.ids, id)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
 
 // fail gives an engine's error a kind and a sentence that begins with what was attempted. A
@@ -19,25 +20,20 @@ func (e *engine) fail(ctx context.Context, err error, format string, args ...any
 	switch {
 	case err == nil:
 		return nil
-	case isOurs(err):
+	case daemon.IsOurs(err):
 		return err
-	case errors.Is(context.Cause(ctx), errSilent):
-		e.finding.forget(e)
+	case daemon.IsSilent(ctx):
+		e.finding.Forget(e)
 		return core.Errorf(core.ErrUnavailable, "%s: Docker does not answer (the engine at %s)", what, e.host).
 			WithHint("see whether \"docker ps\" answers; if not, restart it (for example: sudo systemctl restart docker)")
 	case ctx.Err() != nil:
-		return ended(ctx)
+		return daemon.Ended(ctx)
 	case client.IsErrConnectionFailed(err):
-		e.finding.forget(e)
+		e.finding.Forget(e)
 		return core.Errorf(core.ErrUnavailable, "%s: the Docker engine at %s does not answer", what, e.host).
 			WithHint("start it (for example: sudo systemctl start docker); the next call looks for it again")
 	}
 	return core.Errorf(kindOf(err), "%s: %w", what, err)
-}
-
-func isOurs(err error) bool {
-	var ours *core.Error
-	return errors.As(err, &ours)
 }
 
 func kindOf(err error) core.Kind {
@@ -62,11 +58,3 @@ func kindOf(err error) core.Kind {
 
 // isFull recognises a full disk by the kernel's words: the engine has no code for it.
 func isFull(err error) bool { return strings.Contains(err.Error(), "no space left on device") }
-
-// ended is the error of a ctx that is over.
-func ended(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return core.Errorf(core.ErrTimeout, "it took too long")
-	}
-	return core.Errorf(core.ErrCancelled, "the caller cancelled")
-}

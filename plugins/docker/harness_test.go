@@ -1,21 +1,16 @@
 package docker
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -23,15 +18,9 @@ import (
 	"github.com/docker/docker/api/types/image"
 	"github.com/docker/docker/api/types/volume"
 	"github.com/docker/docker/client"
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/random"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/boxwright/boxwright/core"
-	"github.com/boxwright/boxwright/plugins/sdk"
+	"github.com/boxwright/boxwright/plugins/sdk/daemontest"
 	"github.com/boxwright/boxwright/ports/execution"
 	"github.com/boxwright/boxwright/ports/execution/executiontest"
 )
@@ -43,6 +32,8 @@ type lab struct {
 	api   *client.Client
 	host  string
 	agent string // the stand-in's path
+
+	runtime string // "" is the engine's default
 }
 
 // newLab finds the engine, or skips the test; BOXWRIGHT_REQUIRE forbids that.
@@ -52,7 +43,7 @@ func newLab(t *testing.T) *lab {
 		t.Skip("it needs an engine")
 	}
 	l := &lab{}
-	found, err := newFinder(Settings{}, machine()).engine(t.Context())
+	found, err := newFinder(Settings{}, machine()).Find(t.Context())
 	if err != nil {
 		if strings.Contains(os.Getenv("BOXWRIGHT_REQUIRE"), "docker") {
 			t.Fatal(err)
@@ -60,20 +51,9 @@ func newLab(t *testing.T) *lab {
 		t.Skip(err)
 	}
 	l.api, l.host = found.api, found.host
-	l.agent = buildStandin(t)
+	l.agent = daemontest.BuildStandin(t)
 	l.importEmpty(t)
 	return l
-}
-
-func buildStandin(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "standin")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/standin")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the stand-in: %v\n%s", err, out)
-	}
-	return path
 }
 
 func (l *lab) importEmpty(t *testing.T) {
@@ -81,12 +61,7 @@ func (l *lab) importEmpty(t *testing.T) {
 	if _, err := l.api.ImageInspect(t.Context(), testImage); err == nil {
 		return
 	}
-	var buf bytes.Buffer
-	w := tar.NewWriter(&buf)
-	w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "etc/", Mode: 0o755})
-	w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777})
-	w.Close()
-	body, err := l.api.ImageImport(t.Context(), image.ImportSource{Source: &buf, SourceName: "-"}, testImage, image.ImportOptions{})
+	body, err := l.api.ImageImport(t.Context(), image.ImportSource{Source: daemontest.EmptyImage(), SourceName: "-"}, testImage, image.ImportOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,17 +69,13 @@ func (l *lab) importEmpty(t *testing.T) {
 	body.Close()
 }
 
-func (l *lab) config(agent string) sdk.Config {
-	return sdk.Config{Agents: map[string]string{runtime.GOARCH: agent}, Instance: "lab", Server: "lab"}
-}
-
 // backend is one on the engine, through a transport of the test's if it is not nil.
 func (l *lab) backend(through func(http.RoundTripper) http.RoundTripper) *Backend {
-	f := newFinder(Settings{Host: l.host}, machine())
+	f := newFinder(Settings{Host: l.host, Runtime: l.runtime}, machine())
 	if through != nil {
 		f.opts = append(f.opts, client.WithHTTPClient(&http.Client{Transport: through(l.transport())}))
 	}
-	return newBackend("test", l.config(l.agent), f.settings, f)
+	return newBackend("test", daemontest.Config(l.agent), f.settings, f)
 }
 
 func (l *lab) transport() http.RoundTripper {
@@ -116,12 +87,12 @@ func (l *lab) transport() http.RoundTripper {
 
 // env is an environment for the suite.
 func (l *lab) env(t *testing.T) executiontest.Env {
-	faults := &faults{}
-	b := l.backend(func(next http.RoundTripper) http.RoundTripper { faults.next = next; return faults })
+	faults := &daemontest.Faults{}
+	b := l.backend(func(next http.RoundTripper) http.RoundTripper { faults.Next = next; return faults })
 	env := l.remoteEnv(t, b)
-	env.Hooks.Fail = faults.fail
+	env.Hooks.Fail = faults.Fail
 	env.Hooks.Weak = func(context.Context) (execution.Backend, core.Limit, error) {
-		return l.backend(func(next http.RoundTripper) http.RoundTripper { return weak{next} }), core.LimitCPU, nil
+		return l.backend(func(next http.RoundTripper) http.RoundTripper { return withoutCPU(next) }), core.LimitCPU, nil
 	}
 	env.Hooks.Down = func(context.Context) (execution.Backend, func() error, error) { return l.down(t) }
 	return env
@@ -151,7 +122,7 @@ func (l *lab) remoteEnv(t *testing.T, b execution.Backend) executiontest.Env {
 	}
 	env.Hooks.ForeignBox = func(ctx context.Context) (executiontest.Foreign, error) { return l.foreignBox(ctx, t) }
 	env.Hooks.ForeignVolume = func(ctx context.Context) (executiontest.Foreign, error) { return l.foreignVolume(ctx, t) }
-	env.Hooks.MissingImage = newRegistry(t).host + "/missing:1"
+	env.Hooks.MissingImage = daemontest.NewRegistry(t).Host + "/missing:1"
 	env.Hooks.Registry = func(context.Context) (executiontest.Fetchable, error) { return l.fetchable(t) }
 	return env
 }
@@ -193,143 +164,30 @@ func notFoundIsFine(err error) error {
 func (l *lab) down(t *testing.T) (execution.Backend, func() error, error) {
 	socket := filepath.Join(t.TempDir(), "engine.sock")
 	settings := Settings{Host: "unix://" + socket}
-	b := newBackend("test", l.config(l.agent), settings, newFinder(settings, machine()))
+	b := newBackend("test", daemontest.Config(l.agent), settings, newFinder(settings, machine()))
 	return b, func() error {
 		listener, err := net.Listen("unix", socket)
 		if err == nil {
 			t.Cleanup(func() { listener.Close() })
-			go forward(listener, strings.TrimPrefix(l.host, "unix://"))
+			go daemontest.Forward(listener, strings.TrimPrefix(l.host, "unix://"))
 		}
 		return err
 	}, nil
 }
 
-func forward(listener net.Listener, to string) {
-	for {
-		here, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		there, err := net.Dial("unix", to)
-		if err != nil {
-			here.Close()
-			continue
-		}
-		go func() { io.Copy(there, here); there.Close() }()
-		go func() { io.Copy(here, there); here.Close() }()
-	}
-}
-
-// faults makes the nth request that changes something fail, before it reaches the engine.
-type faults struct {
-	next http.RoundTripper
-	mu   sync.Mutex
-	at   int
-	hit  bool
-}
-
-func (f *faults) fail(n int) func() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.at, f.hit = n, false
-	return func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.at = 0
-		return f.hit
-	}
-}
-
-func (f *faults) RoundTrip(r *http.Request) (*http.Response, error) {
-	f.mu.Lock()
-	if f.at > 0 {
-		f.at--
-		f.hit = f.at == 0
-		if f.hit {
-			f.mu.Unlock()
-			return &http.Response{
-				StatusCode: http.StatusInternalServerError, Request: r, Header: http.Header{"Content-Type": {"application/json"}},
-				Body: io.NopCloser(strings.NewReader(`{"message":"made to fail"}`)),
-			}, nil
-		}
-	}
-	f.mu.Unlock()
-	return f.next.RoundTrip(r)
-}
-
-// weak is an engine without the CPU's control group.
-type weak struct{ next http.RoundTripper }
-
-func (w weak) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := w.next.RoundTrip(r)
-	if err != nil || !strings.HasSuffix(r.URL.Path, "/info") {
-		return resp, err
-	}
-	raw, err := io.ReadAll(resp.Body)
-	resp.Body.Close()
-	raw = bytes.ReplaceAll(raw, []byte(`"CpuCfsQuota":true`), []byte(`"CpuCfsQuota":false`))
-	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
-	resp.Header.Del("Content-Length")
-	return resp, err
-}
-
-// testRegistry is a real registry on this machine's loopback.
-type testRegistry struct {
-	host      string
-	manifests atomic.Int32
-	hold      chan struct{} // blobs are sent once this is closed; nil sends them at once
-}
-
-func newRegistry(t *testing.T) *testRegistry {
-	t.Helper()
-	r := &testRegistry{}
-	handler := registry.New(registry.Logger(discardLog()))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		reading := q.Method == http.MethodGet || q.Method == http.MethodHead
-		if reading && strings.Contains(q.URL.Path, "/manifests/") {
-			r.manifests.Add(1)
-		}
-		if reading && strings.Contains(q.URL.Path, "/blobs/") && r.hold != nil {
-			<-r.hold
-		}
-		handler.ServeHTTP(w, q)
-	}))
-	t.Cleanup(server.Close)
-	r.host = strings.TrimPrefix(server.URL, "http://")
-	return r
-}
-
-// push puts an image of random content for platform arch into the registry.
-func (r *testRegistry) push(t *testing.T, ref, arch string) v1.Image {
-	t.Helper()
-	img, err := random.Image(64<<10, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := img.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.OS, config.Architecture = "linux", arch
-	if img, err = mutate.ConfigFile(img, config); err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := name.ParseReference(ref, name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := remote.Write(parsed, img); err != nil {
-		t.Fatal(err)
-	}
-	return img
+// withoutCPU is an engine without the CPU's control group.
+func withoutCPU(next http.RoundTripper) http.RoundTripper {
+	return daemontest.Rewrite{Next: next, Suffix: "/info", Change: func(body []byte) []byte {
+		return bytes.ReplaceAll(body, []byte(`"CpuCfsQuota":true`), []byte(`"CpuCfsQuota":false`))
+	}}
 }
 
 func (l *lab) fetchable(t *testing.T) (executiontest.Fetchable, error) {
-	r := newRegistry(t)
-	ref := r.host + "/some/image:1"
-	r.push(t, ref, runtime.GOARCH)
+	r := daemontest.NewRegistry(t)
+	ref := r.Host + "/some/image:1"
+	r.Push(t, ref, runtime.GOARCH)
 	l.removeImage(t, ref)
-	return executiontest.Fetchable{Ref: ref, Fetches: func() int { return int(r.manifests.Load()) }}, nil
+	return executiontest.Fetchable{Ref: ref, Fetches: func() int { return int(r.Manifests.Load()) }}, nil
 }
 
 // removeImage removes an image at the test's end.

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"strings"
 
 	"github.com/docker/docker/api/types/image"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
 
 // EnsureImage implements execution.Backend.
@@ -21,7 +21,7 @@ func (b *Backend) EnsureImage(ctx context.Context, ref string, policy core.PullP
 	if policy != core.PullMissing && policy != core.PullAlways && policy != core.PullNever {
 		return core.Image{}, core.Errorf(core.ErrInvalid, "%q is not a pull policy", string(policy))
 	}
-	e, err := b.finder.engine(ctx)
+	e, err := b.finder.Find(ctx)
 	if err != nil {
 		return core.Image{}, err
 	}
@@ -113,31 +113,11 @@ func follow(ref string, layers map[string]message, m message, report func(core.P
 
 // pullError sorts a registry's refusals, of which the engine passes on only the text.
 func (e *engine) pullError(ctx context.Context, ref string, err error) error {
-	text := err.Error()
-	has := func(parts ...string) bool {
-		for _, part := range parts {
-			if strings.Contains(text, part) {
-				return true
-			}
-		}
-		return false
+	if ctx.Err() != nil {
+		return daemon.Ended(ctx)
 	}
-	switch {
-	case ctx.Err() != nil:
-		return ended(ctx)
-	case has("no matching manifest"):
-		return core.Errorf(core.ErrUnsupported, "image %s does not exist for this engine's platform (%s/%s)", ref, e.facts.info.OSType, e.facts.arch)
-	case has("pull access denied", "requested access to the resource is denied"):
-		return core.Errorf(core.ErrNotFound, "image %s does not exist, or its registry wants a login", ref).
-			WithHint("check the name; a local image is used as it is, without a registry")
-	case has("manifest unknown", "manifest for", "not found", "name unknown"):
-		return core.Errorf(core.ErrNotFound, "no registry has image %s", ref).WithHint("check the name and the tag")
-	case has("unauthorized", "authentication required"):
-		return core.Errorf(core.ErrDenied, "the registry of image %s wants a login", ref).
-			WithHint("fetch it with the docker command, after \"docker login\"")
-	case has("dial tcp", "no such host", "i/o timeout", "connection refused", "TLS handshake", "x509", "Client.Timeout", "proxyconnect"):
-		return core.Errorf(core.ErrUnavailable, "the registry of image %s cannot be reached: %w", ref, err).
-			WithHint("check the engine's network, or load the image with \"docker load\"")
+	if refused := daemon.PullError(ref, e.facts.info.OSType+"/"+e.facts.arch, "docker", err); refused != nil {
+		return refused
 	}
 	return e.fail(ctx, err, "image %s could not be fetched", ref)
 }

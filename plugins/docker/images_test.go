@@ -7,16 +7,17 @@ import (
 	"testing"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemontest"
 )
 
 func TestPullByDigest(t *testing.T) {
 	lab := newLab(t)
-	r := newRegistry(t)
-	digest, err := r.push(t, r.host+"/some/image:1", "amd64").Digest()
+	r := daemontest.NewRegistry(t)
+	digest, err := r.Push(t, r.Host+"/some/image:1", "amd64").Digest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref := r.host + "/some/image@" + digest.String()
+	ref := r.Host + "/some/image@" + digest.String()
 	lab.removeImage(t, ref)
 	b := lab.backend(nil)
 	for _, policy := range []core.PullPolicy{core.PullMissing, core.PullNever, core.PullAlways} {
@@ -29,14 +30,14 @@ func TestPullByDigest(t *testing.T) {
 
 func TestTagIsLatestByDefault(t *testing.T) {
 	lab := newLab(t)
-	r := newRegistry(t)
-	r.push(t, r.host+"/image:latest", "amd64")
-	r.push(t, r.host+"/image:other", "amd64")
-	lab.removeImage(t, r.host+"/image:latest")
-	if _, err := lab.backend(nil).EnsureImage(t.Context(), r.host+"/image", core.PullMissing, nil); err != nil {
+	r := daemontest.NewRegistry(t)
+	r.Push(t, r.Host+"/image:latest", "amd64")
+	r.Push(t, r.Host+"/image:other", "amd64")
+	lab.removeImage(t, r.Host+"/image:latest")
+	if _, err := lab.backend(nil).EnsureImage(t.Context(), r.Host+"/image", core.PullMissing, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lab.backend(nil).EnsureImage(t.Context(), r.host+"/image:other", core.PullNever, nil); core.KindOf(err) != core.ErrNotFound {
+	if _, err := lab.backend(nil).EnsureImage(t.Context(), r.Host+"/image:other", core.PullNever, nil); core.KindOf(err) != core.ErrNotFound {
 		t.Errorf("another tag was fetched too: %v", err)
 	}
 }
@@ -45,10 +46,10 @@ func TestTagIsLatestByDefault(t *testing.T) {
 // does not end it for the others.
 func TestConcurrentPullsAreOne(t *testing.T) {
 	lab := newLab(t)
-	r := newRegistry(t)
-	ref := r.host + "/some/image:1"
-	r.push(t, ref, "amd64")
-	r.hold = make(chan struct{})
+	r := daemontest.NewRegistry(t)
+	ref := r.Host + "/some/image:1"
+	r.Push(t, ref, "amd64")
+	r.Hold = make(chan struct{})
 	lab.removeImage(t, ref)
 	b := lab.backend(nil)
 
@@ -62,7 +63,7 @@ func TestConcurrentPullsAreOne(t *testing.T) {
 	if p := <-told; p.Phase != core.PhaseImage || !strings.Contains(p.Message, ref) {
 		t.Errorf("progress %+v", p)
 	}
-	before := r.manifests.Load()
+	before := r.Manifests.Load()
 	var others sync.WaitGroup
 	joined := make(chan struct{}, 3)
 	for range 3 {
@@ -81,10 +82,10 @@ func TestConcurrentPullsAreOne(t *testing.T) {
 	if err := <-left; core.KindOf(err) != core.ErrCancelled {
 		t.Errorf("one who left: %v", err)
 	}
-	if after := r.manifests.Load(); after > before+1 {
+	if after := r.Manifests.Load(); after > before+1 {
 		t.Errorf("the registry was asked %d times more", after-before)
 	}
-	close(r.hold)
+	close(r.Hold)
 	others.Wait()
 }
 

@@ -13,9 +13,6 @@ import (
 	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
 )
 
-// labelImage keeps the image's name on a box: the container itself is made from an id.
-const labelImage = "boxwright.image"
-
 // maxVolumes bounds the VOLUMEs that an image may declare.
 const maxVolumes = 32
 

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/docker/docker/api/types/strslice"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
 
 // The sizes of what is writable in a box besides the workspace.
@@ -28,6 +30,7 @@ type order struct {
 	Agent   string   // the volume that holds the agent
 	Server  string
 	Runtime string                          // "" is the engine's default
+	Sandbox bool                            // that runtime runs a kernel of its own for each box
 	Limits  map[core.Limit]core.Enforcement // what the engine makes hold
 	MaxCPUs float64                         // of the engine; more is refused by it and would bound nothing
 }
@@ -48,24 +51,27 @@ func plan(spec core.BoxSpec, o order) request {
 		Host:   &container.HostConfig{Runtime: o.Runtime},
 		Net:    &network.NetworkingConfig{},
 	}
-	planProcess(&r, spec, o.Image, o.Limits)
+	planProcess(&r, spec, o)
 	planLimits(&r, spec.Limits, o.MaxCPUs)
+	if o.Sandbox {
+		widen(&r, spec.Limits)
+	}
 	planSecurity(&r)
 	planFiles(&r, spec.Limits.DiskBytes)
 	planMounts(&r, spec, o)
 	coverVolumes(&r, o.Volumes)
 	planNetwork(&r, spec.Network)
 	r.Config.Labels = spec.Labels.Map()
-	r.Config.Labels[labelImage] = spec.Image
+	r.Config.Labels[daemon.LabelImage] = spec.Image
 	return r
 }
 
 // planProcess makes the agent the box's PID 1, whatever the image says, and keeps its
 // output out of the engine's logs: they would fill the host's disk.
-func planProcess(r *request, spec core.BoxSpec, image string, limits map[core.Limit]core.Enforcement) {
-	r.Config.Image = image
+func planProcess(r *request, spec core.BoxSpec, o order) {
+	r.Config.Image = o.Image
 	r.Config.Entrypoint = strslice.StrSlice{core.GuestAgent}
-	r.Config.Cmd = spec.AgentArgs(limits)
+	r.Config.Cmd = spec.AgentArgs(agentLimits(o))
 	r.Config.User = fmt.Sprintf("%d:%d", core.GuestUID, core.GuestGID)
 	r.Config.WorkingDir = core.GuestWork
 	r.Config.Hostname = "box"
@@ -85,6 +91,34 @@ func planLimits(r *request, l core.Limits, maxCPUs float64) {
 	r.Host.MemorySwap = l.MemoryBytes
 	r.Host.NanoCPUs = int64(cpus * 1e9)
 	r.Host.PidsLimit = &pids
+}
+
+// What a sandbox's own kernel may use beyond its box's limits.
+const (
+	sandboxBytes   = 256 << 20
+	sandboxThreads = 512
+	threadsPerTask = 4 // of the host's, for one process or thread inside
+)
+
+// widen leaves a sandbox room for its own kernel, whose threads and memory are in the same control group as
+// what runs inside. The agent keeps the box to its limits; the control group bounds both together, and if
+// the agent is too late, it ends the whole box.
+func widen(r *request, l core.Limits) {
+	pids := l.PIDs*threadsPerTask + sandboxThreads
+	r.Host.PidsLimit = &pids
+	r.Host.Memory += sandboxBytes
+	r.Host.MemorySwap = r.Host.Memory
+}
+
+// agentLimits are those that the agent enforces: in a sandbox that of memory too, before the control group
+// would end the sandbox and all that is in it.
+func agentLimits(o order) map[core.Limit]core.Enforcement {
+	limits := map[core.Limit]core.Enforcement{}
+	maps.Copy(limits, o.Limits)
+	if o.Sandbox {
+		limits[core.LimitMemory] = core.EnforcedRlimit
+	}
+	return limits
 }
 
 // planSecurity takes away what the engine gives by default. The engine's own seccomp and

@@ -63,6 +63,12 @@ func TestPlan(t *testing.T) {
 			Limits: core.Limits{MemoryBytes: 1 << 30, CPUs: 16, PIDs: 100, DiskBytes: 64 << 20},
 			Mounts: []core.Mount{{Volume: "env", Path: core.GuestEnvironment, Writable: true}},
 		}, order{Name: "boxwright-install-x", Image: "sha256:1", Agent: "a", Server: "s", Runtime: "runsc", MaxCPUs: 2}},
+		"sandbox": {
+			core.BoxSpec{Image: "python:3.11-slim", Limits: core.DefaultLimits(), Labels: labels},
+			order{Name: "boxwright-run-x", Image: "sha256:1", Agent: "a", Server: "s", Runtime: "runsc", Sandbox: true, Limits: map[core.Limit]core.Enforcement{
+				core.LimitMemory: core.EnforcedCgroup, core.LimitPIDs: core.EnforcedRlimit,
+			}},
+		},
 		"volumes": {core.BoxSpec{
 			Image: "some/db:1", Limits: core.DefaultLimits(), Labels: labels,
 			Mounts: []core.Mount{{Volume: "env", Path: core.GuestEnvironment}},

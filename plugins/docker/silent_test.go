@@ -71,7 +71,7 @@ func TestSilentEngineIsUnavailable(t *testing.T) {
 			if took := time.Since(begin); took > 10*time.Second {
 				t.Errorf("it took %v", took)
 			}
-			if f.current() != nil {
+			if f.Current() != nil {
 				t.Error("the next call does not look for the engine anew")
 			}
 		})

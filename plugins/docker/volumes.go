@@ -7,6 +7,7 @@ import (
 	"github.com/docker/docker/api/types/volume"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
 
 // EnsureVolume implements execution.Backend.
@@ -14,13 +15,13 @@ func (b *Backend) EnsureVolume(ctx context.Context, v core.Volume) (core.Volume,
 	if err := core.CheckVolumeName(v.Name); err != nil {
 		return core.Volume{}, err
 	}
-	e, err := b.finder.engine(ctx)
+	e, err := b.finder.Find(ctx)
 	if err != nil {
 		return core.Volume{}, err
 	}
 	ctx, cancel := e.quick(ctx)
 	defer cancel()
-	e.owned.remove(v.Name) // it may be a new one of the same name
+	e.owned.Remove(v.Name) // it may be a new one of the same name
 	have, err := e.api.VolumeCreate(ctx, volume.CreateOptions{Name: v.Name, Labels: v.Labels.Map()})
 	if err != nil {
 		return core.Volume{}, e.fail(ctx, err, "volume %s could not be made", v.Name)
@@ -37,11 +38,11 @@ func (b *Backend) RemoveVolume(ctx context.Context, name string) error {
 	if err := core.CheckVolumeName(name); err != nil {
 		return err
 	}
-	e, err := b.finder.engine(ctx)
+	e, err := b.finder.Find(ctx)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := slow(ctx)
+	ctx, cancel := daemon.Slow(ctx)
 	defer cancel()
 	have, err := e.api.VolumeInspect(ctx, name)
 	if cerrdefs.IsNotFound(err) {
@@ -53,8 +54,8 @@ func (b *Backend) RemoveVolume(ctx context.Context, name string) error {
 	if _, ours := core.ParseLabels(have.Labels); !ours {
 		return core.Errorf(core.ErrNotFound, "there is no volume %s", name)
 	}
-	e.owned.remove(name)
-	e.filled.remove(name)
+	e.owned.Remove(name)
+	e.filled.Remove(name)
 	err = e.api.VolumeRemove(ctx, name, false)
 	switch {
 	case err == nil || cerrdefs.IsNotFound(err):
