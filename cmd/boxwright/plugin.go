@@ -35,7 +35,7 @@ func pluginCommand() *cobra.Command {
 		Args:  noSuchCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(pluginListCommand(), pluginVerifyCommand())
+	c.AddCommand(pluginListCommand(), pluginVerifyCommand(), pluginNewCommand())
 	return c
 }
 
