@@ -3,6 +3,7 @@ package gvisor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +25,7 @@ type record struct {
 	Labels  map[string]string `json:"labels"`
 	Created time.Time         `json:"created"`
 	Volumes []string          `json:"volumes"`
+	Agent   string            `json:"agent"` // the name of its folder
 }
 
 // Create implements execution.Backend.
@@ -95,7 +97,7 @@ func (b *Backend) create(caller, workCtx context.Context, r *runsc, spec core.Bo
 		name string
 		do   func() error
 	}{
-		{"record", func() error { return b.reserve(workCtx, id, spec, made) }},
+		{"record", func() error { return b.reserve(workCtx, id, spec, filepath.Base(from.agent), made) }},
 		{"bundle", func() error { return b.writeBundle(id, bundle) }},
 		{"start", func() error { return b.start(workCtx, id, r, spec, bundle) }},
 	} {
@@ -128,23 +130,35 @@ func (b *Backend) order(id string, r *runsc, from origin) order {
 
 // reserve writes the box's record, before there is anything else of it. Volumes that it mounts
 // cannot be removed from now on.
-func (b *Backend) reserve(ctx context.Context, id string, spec core.BoxSpec, made time.Time) error {
+func (b *Backend) reserve(ctx context.Context, id string, spec core.BoxSpec, agent string, made time.Time) error {
 	unlock, err := lock(ctx, b.folders.volumes())
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	rec := record{Image: spec.Image, Labels: spec.Labels.Map(), Created: made}
+	rec := record{Image: spec.Image, Labels: spec.Labels.Map(), Created: made, Agent: agent}
 	for _, m := range spec.Mounts {
 		if _, err := b.readVolume(m.Volume); err != nil {
 			return err
 		}
 		rec.Volumes = append(rec.Volumes, m.Volume)
 	}
-	if err := os.Mkdir(b.folders.box(id), private); err != nil {
+	return b.writeRecord(id, rec)
+}
+
+// writeRecord makes the box's folder with its record in it: a folder without one would be nobody's.
+func (b *Backend) writeRecord(id string, rec record) error {
+	if err := clearTemporary(b.folders.boxes()); err != nil {
 		return err
 	}
-	return writeJSON(b.folders.record(id), rec)
+	temp, err := os.MkdirTemp(b.folders.boxes(), temporary+"*")
+	if err != nil {
+		return err
+	}
+	if err := writeJSON(filepath.Join(temp, filepath.Base(b.folders.record(id))), rec); err != nil {
+		return errors.Join(err, os.RemoveAll(temp))
+	}
+	return os.Rename(temp, b.folders.box(id))
 }
 
 func (b *Backend) writeBundle(id string, r request) error {

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -148,7 +149,26 @@ func probe(ctx context.Context, path string) (*runsc, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := mayNest(ctx, path); err != nil {
+		return nil, err
+	}
 	return &runsc{path: path, version: versionOf(version), changed: info.ModTime(), gofers: has(goferNetwork)}, nil
+}
+
+// mayNest finds out whether an ordinary user may make user namespaces here, which each box is in:
+// some distributions forbid it, in several ways.
+func mayNest(ctx context.Context, path string) error {
+	if os.Getuid() == 0 {
+		return nil
+	}
+	cmd := exec.CommandContext(ctx, path, "--version") //nolint:gosec // the operator's own executable
+	cmd.Env = bareEnv()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	asGuest(cmd.SysProcAttr, os.Getuid(), os.Getgid())
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("it cannot be used, as this user may not make user namespaces (%w); see the settings kernel.unprivileged_userns_clone, user.max_user_namespaces and kernel.apparmor_restrict_unprivileged_userns", err)
+	}
+	return nil
 }
 
 // output is what a command says, on both streams: runsc has printed its flags on either.

@@ -75,6 +75,19 @@ func (f folders) make() error {
 	return errors.Join(os.Chmod(f.state, private), os.Chmod(f.cache, private))
 }
 
+// temporary begins the names of folders that are being made.
+const temporary = ".new-"
+
+// clearTemporary removes what somebody left who died while he made a folder. The caller has the
+// lock under which folders are made there.
+func clearTemporary(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, temporary+"*"))
+	for _, folder := range left {
+		err = errors.Join(err, removeTree(folder))
+	}
+	return err
+}
+
 // lockPoll is how often a lock that somebody else holds is tried.
 const lockPoll = 10 * time.Millisecond
 

@@ -35,7 +35,7 @@ func (b *Backend) hostImage(ctx context.Context) (core.Image, error) {
 	if _, err := b.readImage(core.ImageHost, image.Digest); err == nil {
 		return image, nil
 	}
-	unlock, err := lock(ctx, b.folders.cache)
+	unlock, err := b.lockCache(ctx)
 	if err != nil {
 		return core.Image{}, err
 	}

@@ -123,7 +123,7 @@ func (b *Backend) fetch(ctx context.Context, ref, archive, source string, report
 	if err != nil {
 		return pullError(ctx, ref, err)
 	}
-	unlock, err := lock(ctx, b.folders.cache)
+	unlock, err := b.lockCache(ctx)
 	if err != nil {
 		return fail(ctx, err, "image %s could not be stored", ref)
 	}
@@ -219,8 +219,21 @@ func refusal(ref string, err *transport.Error) error {
 	return core.Errorf(core.ErrUnavailable, "the registry of image %s refused: %w", ref, err)
 }
 
-// tempFolder makes a folder beside those that it will be moved to.
-func (b *Backend) tempFolder() (string, error) { return os.MkdirTemp(b.folders.scratch(), "new-*") }
+// tempFolder makes a folder beside those that it will be moved to. The caller has the cache's lock.
+func (b *Backend) tempFolder() (string, error) {
+	return os.MkdirTemp(b.folders.scratch(), temporary+"*")
+}
+
+// lockCache takes the lock under which images are stored.
+func (b *Backend) lockCache(ctx context.Context) (unlock func(), err error) {
+	unlock, err = lock(ctx, b.folders.cache)
+	if err == nil {
+		if err = clearTemporary(b.folders.scratch()); err != nil {
+			unlock()
+		}
+	}
+	return unlock, err
+}
 
 // settled moves a finished folder to its place. Should somebody have been faster, his stays.
 func settled(temp, place string) error {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
@@ -69,5 +70,26 @@ func (b *Backend) keepAgent(file agentfile.File) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the folders above it are private
 		return "", err
 	}
+	b.dropAgents(file.Name)
 	return dir, writeFile(target, content, 0o555)
+}
+
+// agentAge is how long an agent that no box has is kept: another server may be about to use it.
+const agentAge = 24 * time.Hour
+
+// dropAgents removes the agents of older builds.
+func (b *Backend) dropAgents(keep string) {
+	used := map[string]bool{keep: true}
+	boxes, _ := os.ReadDir(b.folders.boxes()) // none, none uses any
+	for _, box := range boxes {
+		if rec, _, err := b.readBox(box.Name()); err == nil {
+			used[rec.Agent] = true
+		}
+	}
+	agents, _ := os.ReadDir(b.folders.agents()) // what cannot be read stays
+	for _, agent := range agents {
+		if info, err := agent.Info(); err == nil && !used[agent.Name()] && time.Since(info.ModTime()) > agentAge {
+			_ = os.RemoveAll(filepath.Join(b.folders.agents(), agent.Name())) // the next new build tries again
+		}
+	}
 }
