@@ -79,13 +79,48 @@ func (c *Client) EnsureImage(ctx context.Context, ref string, policy core.PullPo
 	return core.Image{}, c.fromStatus(ctx, err)
 }
 
-// Create implements execution.Backend.
+// Create implements execution.Backend. When ctx ends, the call goes on for a moment: a reply that comes
+// just too late names a box that nobody else knows of, and that is removed.
 func (c *Client) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
-	r, err := c.rpc.Create(ctx, specToProto(spec))
-	if err != nil {
-		return core.Box{}, c.fromStatus(ctx, err)
+	if ctx.Err() != nil {
+		return core.Box{}, wire.FromContext(ctx)
 	}
-	return boxFromProto(r.GetBox()), nil
+	call, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	replies := make(chan reply, 1)
+	go func() {
+		r, err := c.rpc.Create(call, specToProto(spec))
+		replies <- reply{r.GetBox(), err}
+	}()
+	select {
+	case r := <-replies:
+		cancel()
+		if r.err != nil {
+			return core.Box{}, c.fromStatus(ctx, r.err)
+		}
+		return boxFromProto(r.box), nil
+	case <-ctx.Done():
+		go c.discard(call, cancel, replies)
+		return core.Box{}, wire.FromContext(ctx)
+	}
+}
+
+// reply is how a Create ended.
+type reply struct {
+	box *backendv1.Box
+	err error
+}
+
+// lateTime is how long a Create goes on whose caller has left.
+const lateTime = 500 * time.Millisecond
+
+// discard removes a box that comes too late, and ends a Create that takes longer.
+func (c *Client) discard(call context.Context, cancel context.CancelFunc, replies <-chan reply) {
+	defer cancel()
+	timer := time.AfterFunc(lateTime, cancel)
+	defer timer.Stop()
+	if r := <-replies; r.err == nil {
+		destroyUnseen(call, c, r.box.GetId())
+	}
 }
 
 // List implements execution.Backend.
