@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -17,6 +18,9 @@ type commandEngine []string
 func (c commandEngine) run(t *testing.T, args ...string) []string {
 	t.Helper()
 	lines, err := c.try(time.Minute, args...)
+	for tries := 0; err != nil && strings.Contains(err.Error(), "no such volume") && tries < 10; tries++ {
+		lines, err = c.try(time.Minute, args...) // another test's has gone meanwhile
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,12 +64,20 @@ func (c commandEngine) running(t *testing.T, instance, purpose string) []string 
 	return c.run(t, "ps", "-q", "--no-trunc", "--filter", "label=boxwright.purpose="+purpose, "--filter", c.label(instance))
 }
 
+// volumes picks them itself: Podman 4 lists what has any of several labels, and none at all when
+// one is removed meanwhile.
 func (c commandEngine) volumes(t *testing.T, instance string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, purpose := range []string{"agent", "environment", "cache"} {
-		for _, name := range c.run(t, "volume", "ls", "-q", "--filter", "label=boxwright.purpose="+purpose, "--filter", c.label(instance)) {
-			all[name] = purpose
+	names := c.run(t, "volume", "ls", "-q", "--filter", c.label(instance))
+	for _, name := range names {
+		labels, err := c.try(time.Minute, "volume", "inspect", "--format", "{{json .Labels}}", name)
+		if err != nil || len(labels) != 1 {
+			continue // it is gone
+		}
+		var l map[string]string
+		if json.Unmarshal([]byte(labels[0]), &l) == nil && l["boxwright.instance"] == instance {
+			all[name] = l["boxwright.purpose"]
 		}
 	}
 	return all

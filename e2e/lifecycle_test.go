@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"path/filepath"
 	"slices"
@@ -12,21 +13,53 @@ import (
 	"testing"
 )
 
+// absentEngine is a server whose engine or plugin is not there, and parts of what it says.
+type absentEngine struct {
+	setup setup
+	says  []string
+}
+
+// absentPlugins are for every place.
+func absentPlugins() map[string]absentEngine {
+	section := func(what string) setup {
+		return setup{config: fmt.Sprintf("backends: {%s: {%s}}\n", here().backend, what)}
+	}
+	return map[string]absentEngine{
+		"no plugin":     {section("path: /nowhere/plugin"), []string{"/nowhere/plugin", "not there"}},
+		"not a plugin":  {section("path: /bin/true"), []string{"plugin"}},
+		"wrong plugin":  {section("sha256: " + strings.Repeat("0a", 32)), []string{"checksum"}},
+		"no backend":    {setup{config: "backend: podmann\n"}, []string{"podmann"}},
+		"wrong setting": {section("settings: {hots: x}"), []string{"hots"}},
+	}
+}
+
+// absentSockets are for engines that have one. Docker's is named as its own command does it.
+func absentSockets() map[string]absentEngine {
+	switch {
+	case here().isDocker():
+		at := func(host string) setup { return setup{env: []string{"DOCKER_HOST=" + host}} }
+		return map[string]absentEngine{
+			"no socket":    {at("unix:///nowhere/docker.sock"), []string{"DOCKER_HOST", "/nowhere/docker.sock"}},
+			"nobody there": {at("tcp://127.0.0.1:1"), []string{"DOCKER_HOST", "127.0.0.1:1"}},
+			"no address":   {at("nonsense"), []string{"DOCKER_HOST", "unix:///var/run/docker.sock"}},
+		}
+	case here().socket != "":
+		at := func(host string) setup { return setup{config: here().at(host)} }
+		return map[string]absentEngine{
+			"no socket":    {at("unix:///nowhere/engine.sock"), []string{"settings.host", "/nowhere/engine.sock"}},
+			"nobody there": {at("tcp://127.0.0.1:1"), []string{"settings.host", "127.0.0.1:1"}},
+			"no address":   {at("nonsense"), []string{"settings.host", "unix:///"}},
+		}
+	}
+	return nil
+}
+
 // TestNoEngine: a server whose engine or plugin is not there answers each call with cause and fix.
 func TestNoEngine(t *testing.T) {
-	for name, c := range map[string]struct {
-		setup setup
-		says  []string
-	}{
-		"no socket":     {setup{env: []string{"DOCKER_HOST=unix:///nowhere/docker.sock"}}, []string{"DOCKER_HOST", "/nowhere/docker.sock"}},
-		"nobody there":  {setup{env: []string{"DOCKER_HOST=tcp://127.0.0.1:1"}}, []string{"DOCKER_HOST", "127.0.0.1:1"}},
-		"no address":    {setup{env: []string{"DOCKER_HOST=nonsense"}}, []string{"DOCKER_HOST", "unix:///var/run/docker.sock"}},
-		"no plugin":     {setup{config: "backends: {docker: {path: /nowhere/plugin}}\n"}, []string{"/nowhere/plugin", "not there"}},
-		"not a plugin":  {setup{config: "backends: {docker: {path: /bin/true}}\n"}, []string{"plugin"}},
-		"wrong plugin":  {setup{config: "backends: {docker: {sha256: " + strings.Repeat("0a", 32) + "}}\n"}, []string{"checksum"}},
-		"no backend":    {setup{config: "backend: podmann\n"}, []string{"podmann"}},
-		"wrong setting": {setup{config: "backends: {docker: {settings: {hots: x}}}\n"}, []string{"hots"}},
-	} {
+	require(t, "engine")
+	cases := absentPlugins()
+	maps.Copy(cases, absentSockets())
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serve(t, c.setup)
@@ -48,7 +81,7 @@ func TestEngineComesAndGoes(t *testing.T) {
 	onlyWhere(t, here().socket != "", "its engine has no socket")
 	t.Parallel()
 	socket := filepath.Join(here().folder(t), "engine.sock")
-	s := serve(t, setup{config: fmt.Sprintf("backends: {%s: {settings: {host: 'unix://%s'}}}\n", here().backend, socket)})
+	s := serve(t, setup{config: here().at("unix://" + socket)})
 	away := outcome{refused: "unavailable", says: []string{socket}}
 	there := outcome{stdout: "1\n"}
 	for range 2 {

@@ -224,21 +224,6 @@ func onlyWhere(t *testing.T, ok bool, what string) {
 	}
 }
 
-// hostAddress is an address of this machine that boxes with a network reach.
-func hostAddress(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{"docker0", "podman0", "cni-podman0"} {
-		if addresses := addressesOf(name); here().user == nil && len(addresses) > 0 {
-			return addresses[0]
-		}
-	}
-	for _, address := range hostAddresses() {
-		return address
-	}
-	t.Skip("this machine has no address but loopback")
-	return ""
-}
-
 // hostAddresses are those of this machine that are not loopback.
 func hostAddresses() []string {
 	interfaces, _ := net.Interfaces()
@@ -294,6 +279,11 @@ func duplicate(from, to string) error {
 		return err
 	}
 	return os.WriteFile(to, content, 0o755)
+}
+
+// at is the settings file of a server whose engine is at another address.
+func (p *place) at(host string) string {
+	return fmt.Sprintf("backends: {%s: {settings: {host: '%s'}}}\n", p.backend, host)
 }
 
 // plugin is the name of the place's plugin.

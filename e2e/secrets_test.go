@@ -90,11 +90,8 @@ func TestWrongPassword(t *testing.T) {
 // and the file of its certificate authority.
 func privateIndex(t *testing.T) (address, bundle string) {
 	t.Helper()
-	host := hostAddress(t)
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := listenElsewhere(t)
+	host, _, _ := net.SplitHostPort(listener.Addr().String())
 	const wheel = "e2e_private-1.0-py3-none-any.whl"
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /simple/e2e-private/", func(w http.ResponseWriter, _ *http.Request) {
