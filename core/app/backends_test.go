@@ -82,7 +82,7 @@ func TestTheFirstThatWorksIsTheDefault(t *testing.T) {
 		},
 		"a limit does not hold": {
 			prepare: func(f *fleet) { f.worlds["docker"].fail["hold memory"] = errors.New("no") },
-			want:    "podman", log: "backend docker: this engine cannot enforce the memory limit", opened: []int64{1, 1, 0},
+			want:    "podman", log: "docker does not work here (this engine cannot enforce the memory limit", opened: []int64{1, 1, 0},
 		},
 		"a limit need not hold": {
 			policy:  core.UnenforcedWarn,
@@ -148,7 +148,7 @@ func TestNoneWorks(t *testing.T) {
 	want := `no backend works here:
 - docker: Docker does not answer (start Docker)
 - podman: it is not installed (install it)
-- gvisor: backend gvisor: this engine cannot enforce the pids limit (enable the control groups of the engine's machine, or set limits.unenforced to warn) (mend one of them and try again; the server need not be restarted)`
+- gvisor: this engine cannot enforce the pids limit (enable the control groups of the engine's machine, or set limits.unenforced to warn) (mend one of them and try again; the server need not be restarted)`
 	if core.KindOf(err) != core.ErrUnavailable || err.Error() != want {
 		t.Errorf("got %v", err)
 	}

@@ -93,11 +93,11 @@ func (p *place) told(ctx context.Context, policy core.Unenforced) (core.Info, er
 		return *known, nil
 	}
 	info, err := p.backend.Info(ctx)
-	if err == nil {
-		err = checkHeld(p.name, info, policy)
-	}
 	if err != nil {
 		return core.Info{}, err
+	}
+	if err := checkHeld(info, policy); err != nil {
+		return core.Info{}, core.Errorf(core.KindOf(err), "backend %s: %s", p.name, core.MessageOf(err)).WithHint("%s", core.HintOf(err))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

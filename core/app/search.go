@@ -84,17 +84,14 @@ func (b *Backends) probe(name string) error {
 	if err != nil {
 		return err
 	}
-	return checkHeld(name, info, b.prefer.Unenforced)
+	return checkHeld(info, b.prefer.Unenforced)
 }
 
 // checkHeld refuses a backend that cannot make a limit hold, unless the operator is content with a
 // warning.
-func checkHeld(name string, info core.Info, policy core.Unenforced) error {
+func checkHeld(info core.Info, policy core.Unenforced) error {
 	_, err := core.BoxSpec{Unenforced: policy}.CheckHeld(info.Limits)
-	if err == nil {
-		return nil
-	}
-	return core.Errorf(core.KindOf(err), "backend %s: %s", name, core.MessageOf(err)).WithHint("%s", core.HintOf(err))
+	return err
 }
 
 // choiceText is the line that says which backend is used and why.
