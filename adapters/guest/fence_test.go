@@ -54,7 +54,7 @@ expect('sched_setaffinity of the agent', 'EPERM', N['affinity'], 1, 8, mask)
 expect('migrate_pages of the agent', 'EPERM', N['migrate'], 1, 64, mask, mask)
 expect('move_pages of the agent', 'EPERM', N['move'], 1, 1, buffer(b''), 0, buffer(b''), 2)
 expect('own affinity', 'ok', N['affinity'], me, 8, mask)
-expect('own nice', 'ok', N['setpriority'], 0, 0, 5)
+expect('own nice', 'ok', N['setpriority'], 0, 0, 15)
 expect('own ioprio', 'ok', N['ioprio'], 1, 0, 3 << 13)
 expect('own policy', 'ok', N['scheduler'], 0, 3, zero)
 for pid in others + threads:

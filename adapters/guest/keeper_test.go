@@ -24,9 +24,14 @@ const (
 	threadsPerTask = 4
 )
 
+// onEachKernel runs a test on Linux and on gVisor.
+func onEachKernel(t *testing.T, test func(t *testing.T, k keeper)) { with(t, test, runc, runsc) }
+
 // onEach runs a test with each keeper.
-func onEach(t *testing.T, test func(t *testing.T, k keeper)) {
-	for _, k := range []keeper{runc, agent, runsc} {
+func onEach(t *testing.T, test func(t *testing.T, k keeper)) { with(t, test, runc, agent, runsc) }
+
+func with(t *testing.T, test func(t *testing.T, k keeper), keepers ...keeper) {
+	for _, k := range keepers {
 		t.Run(string(k), func(t *testing.T) {
 			require(t, pythonImage)
 			k.require(t)

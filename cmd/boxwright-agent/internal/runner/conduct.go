@@ -23,7 +23,7 @@ const (
 	// deathTime is how long the status of a killed program may take.
 	deathTime = 5 * time.Second
 	// farewellTime is how long what a program leaves may take to end by itself.
-	farewellTime = 50 * time.Millisecond
+	farewellTime = 250 * time.Millisecond
 	// sourceFile is where a program finds its own source: outside the workspace, in a hidden folder.
 	sourceFile = core.GuestTmp + "/.boxwright/main.py"
 )
@@ -208,7 +208,7 @@ func flush(process python.Process) (status syscall.WaitStatus, ended bool) {
 // leftovers counts what the program has left running. What helps a program, such as the tracker of Python's
 // multiprocessing, ends by itself a moment after it.
 func (r *Runner) leftovers() (count int, certain bool) {
-	for deadline := time.Now().Add(farewellTime); ; time.Sleep(farewellTime / 10) {
+	for deadline := time.Now().Add(farewellTime); ; time.Sleep(farewellTime / 50) {
 		count, certain = r.Sweeper.Others(append(r.Plain.PIDs(), r.Loaded.PIDs()...)...)
 		if count == 0 || time.Now().After(deadline) {
 			return count, certain
