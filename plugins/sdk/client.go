@@ -28,7 +28,10 @@ func (lostError) Error() string { return "the connection to the plugin is lost" 
 // is also core.ErrUnavailable.
 func IsLost(err error) bool { return errors.As(err, &lostError{}) }
 
-// Client is a plugin's backend as the host sees it.
+// Client is a plugin's backend as the host sees it. Its methods may be called at the same time, and
+// keep the promises of execution.Backend if the plugin does; some, such as that a call whose ctx ends
+// returns soon, it keeps by itself. When the plugin has died they return core.ErrUnavailable, and
+// IsLost tells.
 type Client struct {
 	rpc  backendv1.BackendServiceClient
 	conn *grpc.ClientConn
@@ -36,12 +39,13 @@ type Client struct {
 
 var _ execution.Backend = (*Client)(nil)
 
-// NewClient speaks to the plugin behind conn.
+// NewClient speaks to the plugin behind conn, which stays its owner's.
 func NewClient(conn *grpc.ClientConn) *Client {
 	return &Client{rpc: backendv1.NewBackendServiceClient(conn), conn: conn}
 }
 
-// Configure must succeed before any other call.
+// Configure opens the plugin's backend. It must succeed before any other call; until then it may be
+// repeated, afterwards it is core.ErrInvalid. Settings that the plugin refuses are core.ErrInvalid too.
 func (c *Client) Configure(ctx context.Context, cfg Config) error {
 	_, err := c.rpc.Configure(ctx, configToProto(cfg))
 	return c.fromStatus(ctx, err)

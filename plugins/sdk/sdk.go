@@ -1,9 +1,32 @@
 // Package sdk turns an execution.Backend into a plugin executable, and a plugin's connection
 // into an execution.Backend.
 //
-// A plugin's main calls Serve. The host (adapters/pluginhost, sdktest) uses Handshake and
-// Plugins. The package knows the wire and nothing of any engine; it does not find, launch or
-// supervise processes.
+// A backend makes the boxes that Boxwright runs code in, on one engine. Whoever has an engine
+// implements the eight methods of execution.Backend, writes a main that calls Serve, and names
+// the executable boxwright-backend-NAME:
+//
+//	func main() { sdk.Serve(open) }
+//
+//	func open(ctx context.Context, cfg sdk.Config) (execution.Backend, error) {
+//		var settings Settings
+//		if err := sdk.DecodeSettings(cfg.Settings, &settings); err != nil {
+//			return nil, err
+//		}
+//		return newBackend(settings, agentfile.New(cfg.Agents)), nil
+//	}
+//
+// "boxwright plugin new" writes a module with all of it, "boxwright plugin verify" checks an
+// executable against every promise of the port, and docs/plugins.md is the guide.
+// plugins/example is a whole backend.
+//
+// Around this package are those that backends share, none of which is obligatory: agentfile finds
+// the agent's executable, fetch makes one fetch of what many want, folders keeps boxes and volumes
+// for engines that have no labels, execstream makes a stream of a command, daemon is for engines
+// with an API, and sdktest starts a plugin for the suite, executiontest.
+//
+// The host (adapters/pluginhost, sdktest) uses Handshake, Plugins and Client. The package knows the
+// wire and nothing of any engine; it does not find, launch or supervise processes. Errors are those
+// of core: their kind, sentence and hint arrive as they were sent.
 package sdk
 
 import (
@@ -24,10 +47,14 @@ import (
 
 // What host and plugin must agree on, for authors in other languages too.
 const (
-	CookieKey       = "BOXWRIGHT_PLUGIN"
-	CookieValue     = "backend"
+	// CookieKey is the variable that tells an executable that a host has started it.
+	CookieKey = "BOXWRIGHT_PLUGIN"
+	// CookieValue is that variable's value.
+	CookieValue = "backend"
+	// ProtocolVersion is the version of backend.proto, negotiated in the handshake.
 	ProtocolVersion = 1
-	PluginName      = "backend"
+	// PluginName is the name that the host asks go-plugin for.
+	PluginName = "backend"
 )
 
 // drainTime is how long a plugin that was told to leave lets calls undo what they began. It is
@@ -36,15 +63,26 @@ const drainTime = 1500 * time.Millisecond
 
 // Config is all that a plugin is told about its host.
 type Config struct {
-	Settings json.RawMessage   // the plugin's own section of the operator's config; see DecodeSettings
-	Agents   map[string]string // paths of the agent executables by GOARCH
-	Instance string            // the installation; everything made is labelled with it
-	Server   string            // the server process
-	Logger   hclog.Logger      // reaches the host's log; set by Serve, not sent over the wire
+	// Settings is the plugin's own section of the operator's config, a JSON object or nothing: see
+	// DecodeSettings.
+	Settings json.RawMessage
+	// Agents are the paths of the agent's executables, on the plugin's machine, by GOARCH: see
+	// agentfile.
+	Agents map[string]string
+	// Instance is the installation, for what a backend makes by itself, such as a volume for the
+	// agent. Boxes and volumes that it is asked for come with their labels.
+	Instance string
+	// Server is the server process, for the same.
+	Server string
+	// Logger reaches the host's log. Serve sets it; it is not sent over the wire, and nil where a
+	// test calls Open itself.
+	Logger hclog.Logger
 }
 
-// Open makes the backend. It should not need the engine: one that is not there yet is found
-// at the first call.
+// Open makes the backend, once in a plugin's life. Settings that are wrong are core.ErrInvalid, and
+// reach the operator; Open may then be called again. It should not need the engine: one that is not
+// there yet is found at the first call. A backend that is an io.Closer is closed when the plugin
+// ends, and has a second and a half for it and for the calls that still undo something.
 type Open func(ctx context.Context, cfg Config) (execution.Backend, error)
 
 // Handshake is go-plugin's check that plugin and host are meant for one another.
@@ -52,13 +90,17 @@ func Handshake() plugin.HandshakeConfig {
 	return plugin.HandshakeConfig{MagicCookieKey: CookieKey, MagicCookieValue: CookieValue}
 }
 
-// Plugins lists the protocol versions that this SDK speaks. A host passes nil.
+// Plugins lists the protocol versions that this SDK speaks. A host passes nil, and gets a *Client of
+// whichever version is agreed upon.
 func Plugins(open Open) map[int]plugin.PluginSet {
 	return map[int]plugin.PluginSet{ProtocolVersion: {PluginName: &v1{server: newServer(open)}}}
 }
 
-// Serve serves the backend that open makes, until the host says so or dies. Nothing may have
-// written to stdout before.
+// Serve serves the backend that open makes, until the host says so or dies; it is all that a
+// plugin's main does. Nothing may have written to stdout before; what is printed there later goes to the
+// host's log, as does what is printed to stderr. Serve ignores the signals that a terminal or a
+// service manager sends to all, because the host needs the plugin to clean up. An executable that no
+// host has started says so and exits with status 1.
 func Serve(open Open) {
 	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: os.Stderr, JSONFormat: true})
 	s := newServer(withLogger(open, log))
