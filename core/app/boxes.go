@@ -53,8 +53,22 @@ type box struct {
 	remove  func(ctx context.Context) error
 }
 
+// connectLimit bounds making a box: an engine that hangs must not hang the caller.
+const connectLimit = 2 * time.Minute
+
 // open makes a box that lives for the given time at the most and connects to its agent.
 func (b *boxes) open(ctx context.Context, on *place, spec core.BoxSpec, lifetime time.Duration) (*box, error) {
+	opening, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	made, err := b.connected(opening, on, spec, lifetime)
+	if err != nil && opening.Err() != nil && ctx.Err() == nil {
+		return nil, core.Errorf(core.ErrUnavailable, "the backend %s did not make a box within %s", on.name, connectLimit).
+			WithHint("try once more; the server's log may say more")
+	}
+	return made, err
+}
+
+func (b *boxes) connected(ctx context.Context, on *place, spec core.BoxSpec, lifetime time.Duration) (*box, error) {
 	spec.Labels = b.labels(spec.Labels, lifetime)
 	b.work.Add(1)
 	defer b.work.Done()
@@ -84,8 +98,8 @@ func (b *boxes) open(ctx context.Context, on *place, spec core.BoxSpec, lifetime
 	}, nil
 }
 
-// create makes a box to the end although ctx may end before: an answer that nobody waits for any
-// more would be a box that nobody knows. One that comes too late is removed.
+// create makes a box to the end although ctx may end before, but for abandonLimit at the most: an answer
+// that nobody waits for any more would be a box that nobody knows. One that comes too late is removed.
 func (b *boxes) create(ctx context.Context, on *place, spec core.BoxSpec) (core.Box, error) {
 	if ctx.Err() != nil {
 		return core.Box{}, cancelled(ctx)
@@ -98,7 +112,7 @@ func (b *boxes) create(ctx context.Context, on *place, spec core.BoxSpec) (core.
 	b.work.Go(func() {
 		b.begin()
 		defer b.end()
-		making, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectLimit)
+		making, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
 		defer context.AfterFunc(ctx, func() { time.AfterFunc(abandonLimit, cancel) })()
 		box, err := on.backend.Create(making, spec)

@@ -10,9 +10,6 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-// connectLimit bounds making a box: an engine that hangs must not hang the caller.
-const connectLimit = 2 * time.Minute
-
 // RunOnce runs a program in a box of its own and returns the record of it. A program that fails,
 // runs out of time or memory, or is cancelled while it runs, is a record; an error means that it
 // could not be run. progress may be nil.
@@ -168,14 +165,7 @@ func (r *run) makeBox(ctx context.Context, image core.Image, environment core.En
 		spec.Mounts = []core.Mount{{Volume: environment.Volume, Path: core.GuestEnvironment}}
 		r.spec.PythonPath = []string{core.GuestEnvironment}
 	}
-	opening, cancel := context.WithTimeout(ctx, connectLimit)
-	defer cancel()
-	box, err := r.boxes.open(opening, r.place, spec, r.spec.Timeout)
-	if err != nil && opening.Err() != nil && ctx.Err() == nil {
-		return nil, core.Errorf(core.ErrUnavailable, "the backend %s did not make a box within %s", r.name, connectLimit).
-			WithHint("try once more; the server's log may say more")
-	}
-	return box, err
+	return r.boxes.open(ctx, r.place, spec, r.spec.Timeout)
 }
 
 // execute puts the files in and runs the program. With a program whose timeout the agent should
