@@ -110,15 +110,7 @@ func fill(t *testing.T, folder string) {
 // TestNewPassesOnceFilled: with the example's code in the marked places, the suite passes, from Go and
 // from the command line.
 func TestNewPassesOnceFilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds a module and makes boxes")
-	}
-	if out, err := exec.Command("bwrap", "--unshare-all", "--ro-bind", "/", "/", "true").CombinedOutput(); err != nil {
-		if required("bubblewrap") {
-			t.Fatalf("bubblewrap makes no boxes: %v: %s", err, out)
-		}
-		t.Skipf("bubblewrap makes no boxes: %v: %s", err, out)
-	}
+	needBubblewrap(t)
 	folder, agents := makePlugin(t, "mine"), realAgents(t)
 	fill(t, folder)
 	plugin := filepath.Join(folder, "boxwright-backend-mine")
