@@ -83,6 +83,20 @@ func (c Config) named() map[string]bool {
 // PluginOf is the name of the plugin of a backend.
 func (c Config) PluginOf(backend string) string { return cmp.Or(c.Backends[backend].Plugin, backend) }
 
+// backend refuses a default that is not listed where it looks like a slip of the pen. Any other may be a
+// plugin that lies beside the server.
+func (v *validator) backend(c Config) {
+	v.check(isBackendName(c.Backend), "backend is %q, which cannot be a backend's name", c.Backend)
+	listed := append(slices.Sorted(maps.Keys(c.Backends)), append(AutoBackends(), Auto)...)
+	if slices.Contains(listed, c.Backend) {
+		return
+	}
+	if near := suggest(c.Backend, listed, "."); near != "" {
+		fault := core.Errorf(core.ErrInvalid, "backend is %q, which is not among backends", c.Backend)
+		v.faults = append(v.faults, fault.WithHint("did you mean %s? if not, add it to backends", near))
+	}
+}
+
 func (v *validator) backends(backends map[string]Backend) {
 	pin := regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 	variable := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(?:=|$)`)

@@ -16,7 +16,7 @@ import (
 // sentence for each fault.
 func (c Config) Validate() error {
 	v := &validator{}
-	v.check(isBackendName(c.Backend), "backend is %q, which cannot be a backend's name", c.Backend)
+	v.backend(c)
 	v.backends(c.Backends)
 	v.routes(c)
 	v.check(filepath.IsAbs(c.Storage.Dir), "storage.dir is %q, but must be an absolute path", c.Storage.Dir)
