@@ -145,6 +145,7 @@ func askPlugin(ctx context.Context, cfg pluginhost.Config) listed {
 func writeJSON(w io.Writer, v any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false) // it is for people and scripts
 	if err := encoder.Encode(v); err != nil {
 		return core.Errorf(core.ErrInternal, "the output cannot be written: %w", err)
 	}

@@ -153,6 +153,15 @@ func TestVerifyTable(t *testing.T) {
 	golden(t, "verify-error.txt", err.Error()+"\n")
 }
 
+func TestVerifyReport(t *testing.T) {
+	plugin, agents := build(t, "./testdata/broken", "boxwright-backend-broken"), fakeAgents(t)
+	out, code, err := verify(t.Context(), plugin, "--agents", agents, "--json", "--settings", `{"mutant": "volume/in-use"}`)
+	if code != exitBroken {
+		t.Errorf("it ends with %d, %v", code, err)
+	}
+	golden(t, "verify.json", strings.ReplaceAll(out, filepath.Dir(plugin), "DIR"))
+}
+
 func TestVerifyThatCannotBegin(t *testing.T) {
 	plugin, agents := build(t, "./testdata/broken", "boxwright-backend-broken"), fakeAgents(t)
 	for want, args := range map[string][]string{
