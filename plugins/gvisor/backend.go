@@ -87,7 +87,7 @@ func newBackend(version string, cfg sdk.Config, settings Settings, m machine) (*
 		settings: settings,
 		machine:  m,
 		folders:  where,
-		finder:   &finder{settings: settings, self: m.self, path: m.getenv("PATH")},
+		finder:   newFinder(settings, m.self, m.getenv("PATH")),
 		agents:   agentfile.New(cfg.Agents),
 		before:   func(string) error { return nil },
 	}, nil

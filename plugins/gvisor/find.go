@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -65,23 +64,35 @@ type finder struct {
 	self     string
 	path     string
 
-	mu  sync.Mutex
-	now *runsc
+	search chan struct{} // holds one token while somebody looks
+	now    *runsc        // whoever has the token may change it
 }
 
-// runsc returns the executable.
+func newFinder(s Settings, self, path string) *finder {
+	return &finder{settings: s, self: self, path: path, search: make(chan struct{}, 1)}
+}
+
+// runsc returns the executable. Only one caller looks for it at a time.
 func (f *finder) runsc(ctx context.Context) (*runsc, error) {
 	if ctx.Err() != nil {
 		return nil, ended(ctx)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	select {
+	case f.search <- struct{}{}:
+		defer func() { <-f.search }()
+	case <-ctx.Done():
+		return nil, ended(ctx)
+	}
 	if f.now != nil {
 		if info, err := os.Stat(f.now.path); err == nil && info.ModTime().Equal(f.now.changed) {
 			return f.now, nil
 		}
 		f.now = nil
 	}
+	return f.look(ctx)
+}
+
+func (f *finder) look(ctx context.Context) (*runsc, error) {
 	var tried []string
 	for _, c := range candidates(f.settings, f.self, f.path) {
 		found, err := probe(ctx, c.path)

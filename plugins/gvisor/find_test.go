@@ -36,8 +36,8 @@ func TestWhereRunscIsFound(t *testing.T) {
 	path := first + ":relative:" + second
 	for want, f := range map[string]*finder{
 		"named":  {settings: Settings{Runsc: filepath.Join(named, "runsc")}, self: filepath.Join(beside, "plugin"), path: path},
-		"beside": {self: filepath.Join(beside, "plugin"), path: path},
-		"second": {self: filepath.Join(first, "plugin"), path: path},
+		"beside": newFinder(Settings{}, filepath.Join(beside, "plugin"), path),
+		"second": newFinder(Settings{}, filepath.Join(first, "plugin"), path),
 	} {
 		if got, err := f.runsc(t.Context()); err != nil || got.version != want {
 			t.Errorf("%s: got %+v, %v", want, got, err)
@@ -55,10 +55,10 @@ func TestRunscThatCannotBeUsed(t *testing.T) {
 		f    *finder
 		says []string
 	}{
-		"named, not there": {&finder{settings: Settings{Runsc: absent}}, []string{absent, "not there", "settings.runsc"}},
-		"named, too old":   {&finder{settings: Settings{Runsc: oldOne}}, []string{oldOne, "too old", "--host-uds"}},
-		"nowhere":          {&finder{self: "/nowhere/plugin", path: t.TempDir()}, []string{"/nowhere/runsc", "PATH", "gvisor.dev"}},
-		"an old and a broken one": {&finder{path: old + ":" + broken}, []string{
+		"named, not there": {newFinder(Settings{Runsc: absent}, "", ""), []string{absent, "not there", "settings.runsc"}},
+		"named, too old":   {newFinder(Settings{Runsc: oldOne}, "", ""), []string{oldOne, "too old", "--host-uds"}},
+		"nowhere":          {newFinder(Settings{}, "/nowhere/plugin", t.TempDir()), []string{"/nowhere/runsc", "PATH", "gvisor.dev"}},
+		"an old and a broken one": {newFinder(Settings{}, "", old+":"+broken), []string{
 			oldOne, "too old", brokenOne, "exit status 1",
 		}},
 	} {
@@ -78,7 +78,7 @@ func TestRunscThatCannotBeUsed(t *testing.T) {
 func TestRunscThatIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	path := fakeRunsc(t, dir, goodFlags, "one")
-	f := &finder{settings: Settings{Runsc: path}}
+	f := newFinder(Settings{Runsc: path}, "", "")
 	if got, err := f.runsc(t.Context()); err != nil || got.version != "one" || got.gofers {
 		t.Fatalf("got %+v, %v", got, err)
 	}

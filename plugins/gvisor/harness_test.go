@@ -45,7 +45,7 @@ func findRunsc(t *testing.T, what string) string {
 	if testing.Short() {
 		t.Skip("it needs runsc")
 	}
-	f := &finder{settings: Settings{Runsc: os.Getenv("BOXWRIGHT_RUNSC")}, path: os.Getenv("PATH")}
+	f := newFinder(Settings{Runsc: os.Getenv("BOXWRIGHT_RUNSC")}, "", os.Getenv("PATH"))
 	found, err := f.runsc(t.Context())
 	if err != nil {
 		require(t, what, err)

@@ -102,9 +102,8 @@ func (b *Backend) startTunnel(ctx context.Context, id string, pid int) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = ready.Close() }() // it was only read
-	said := &complaint{}
-	cmd := exec.Command(b.tunnel(), "--configure", "--mtu="+tunnelMTU, "--disable-host-loopback", "--ready-fd=3", strconv.Itoa(pid), "tap0") //nolint:gosec // the machine's own program
+	defer func() { _ = ready.Close() }()                                                                                                                         // it was only read
+	cmd := exec.Command(b.tunnel(), "--configure", "--mtu="+tunnelMTU, "--disable-host-loopback", "--enable-seccomp", "--ready-fd=3", strconv.Itoa(pid), "tap0") //nolint:gosec // the machine's own program
 	cmd.Args[0] = tunnelName + id
 	cmd.Env, cmd.Dir = bareEnv(), "/"
 	cmd.ExtraFiles = []*os.File{theirs}
@@ -119,7 +118,7 @@ func (b *Backend) startTunnel(ctx context.Context, id string, pid int) error {
 		return err
 	}
 	if _, err := ready.Read(make([]byte, 1)); err != nil {
-		return core.Errorf(core.ErrUnavailable, "slirp4netns made no network: %w %s", err, said.text()).
+		return core.Errorf(core.ErrUnavailable, "slirp4netns made no network: %w", err).
 			WithHint("it needs /dev/net/tun to be writable for this user")
 	}
 	return nil
