@@ -118,6 +118,7 @@ func privateIndex(t *testing.T) (address, bundle string) {
 	if err := os.WriteFile(bundle, authority, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	here().give(t, bundle)
 	return listener.Addr().String(), bundle
 }
 
