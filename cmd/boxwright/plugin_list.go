@@ -169,7 +169,7 @@ func printPlugins(w io.Writer, plugins []listed) error {
 	_ = table.Flush() // as say
 	for _, p := range plugins {
 		if !p.Healthy {
-			say(w, "%s: %s\n", p.Name, p.Problem)
+			say(w, "%s: %s%s\n", p.Name, p.Problem, inBrackets(p.Hint))
 		}
 	}
 	return nil
@@ -180,4 +180,11 @@ func orDash(text string) string {
 		return "-"
 	}
 	return text
+}
+
+func inBrackets(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return " (" + hint + ")"
 }
