@@ -2,7 +2,6 @@ package docker
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"path"
 	"slices"
@@ -52,10 +51,7 @@ func plan(spec core.BoxSpec, o order) request {
 		Net:    &network.NetworkingConfig{},
 	}
 	planProcess(&r, spec, o)
-	planLimits(&r, spec.Limits, o.MaxCPUs)
-	if o.Sandbox {
-		widen(&r, spec.Limits)
-	}
+	planLimits(&r, spec.Limits, o)
 	planSecurity(&r)
 	planFiles(&r, spec.Limits.DiskBytes)
 	planMounts(&r, spec, o)
@@ -71,7 +67,7 @@ func plan(spec core.BoxSpec, o order) request {
 func planProcess(r *request, spec core.BoxSpec, o order) {
 	r.Config.Image = o.Image
 	r.Config.Entrypoint = strslice.StrSlice{core.GuestAgent}
-	r.Config.Cmd = spec.AgentArgs(agentLimits(o))
+	r.Config.Cmd = spec.AgentArgs(daemon.AgentLimits(o.Limits, o.Sandbox))
 	r.Config.User = fmt.Sprintf("%d:%d", core.GuestUID, core.GuestGID)
 	r.Config.WorkingDir = core.GuestWork
 	r.Config.Hostname = "box"
@@ -81,44 +77,19 @@ func planProcess(r *request, spec core.BoxSpec, o order) {
 }
 
 // planLimits makes memory the sum of memory and swap, so that nothing is swapped out.
-func planLimits(r *request, l core.Limits, maxCPUs float64) {
+func planLimits(r *request, l core.Limits, o order) {
+	if o.Sandbox {
+		l = daemon.Widen(l)
+	}
 	cpus := l.CPUs
-	if maxCPUs > 0 {
-		cpus = math.Min(cpus, maxCPUs)
+	if o.MaxCPUs > 0 {
+		cpus = math.Min(cpus, o.MaxCPUs)
 	}
 	pids := l.PIDs
 	r.Host.Memory = l.MemoryBytes
 	r.Host.MemorySwap = l.MemoryBytes
 	r.Host.NanoCPUs = int64(cpus * 1e9)
 	r.Host.PidsLimit = &pids
-}
-
-// What a sandbox's own kernel may use beyond its box's limits.
-const (
-	sandboxBytes   = 256 << 20
-	sandboxThreads = 512
-	threadsPerTask = 4 // of the host's, for one process or thread inside
-)
-
-// widen leaves a sandbox room for its own kernel, whose threads and memory are in the same control group as
-// what runs inside. The agent keeps the box to its limits; the control group bounds both together, and if
-// the agent is too late, it ends the whole box.
-func widen(r *request, l core.Limits) {
-	pids := l.PIDs*threadsPerTask + sandboxThreads
-	r.Host.PidsLimit = &pids
-	r.Host.Memory += sandboxBytes
-	r.Host.MemorySwap = r.Host.Memory
-}
-
-// agentLimits are those that the agent enforces: in a sandbox that of memory too, before the control group
-// would end the sandbox and all that is in it.
-func agentLimits(o order) map[core.Limit]core.Enforcement {
-	limits := map[core.Limit]core.Enforcement{}
-	maps.Copy(limits, o.Limits)
-	if o.Sandbox {
-		limits[core.LimitMemory] = core.EnforcedRlimit
-	}
-	return limits
 }
 
 // planSecurity takes away what the engine gives by default. The engine's own seccomp and

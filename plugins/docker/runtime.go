@@ -2,13 +2,13 @@ package docker
 
 import (
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
 	"github.com/docker/docker/api/types/system"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
 
 // shimPrefix begins the names of runtimes that an engine finds by itself, without having been told of them.
@@ -39,10 +39,5 @@ func isSandbox(info system.Info, ociRuntime string) bool {
 		ociRuntime = info.DefaultRuntime
 	}
 	told := info.Runtimes[ociRuntime]
-	return isRunsc(ociRuntime) || isRunsc(told.Path) || isRunsc(told.Type)
-}
-
-// isRunsc knows the program (/usr/local/bin/runsc) and the shim (io.containerd.runsc.v1).
-func isRunsc(name string) bool {
-	return strings.HasPrefix(strings.TrimPrefix(path.Base(name), shimPrefix), "runsc")
+	return daemon.IsSandbox(ociRuntime) || daemon.IsSandbox(told.Path) || daemon.IsSandbox(told.Type)
 }

@@ -70,7 +70,7 @@ func (b *Backend) Info(ctx context.Context) (core.Info, error) {
 	return core.Info{
 		Name:          "podman",
 		Version:       b.version,
-		Engine:        engineName(now),
+		Engine:        engineName(now, b.settings.Runtime),
 		EngineVersion: now.version,
 		Platform:      now.platform(),
 		Limits:        now.limits,
@@ -78,9 +78,14 @@ func (b *Backend) Info(ctx context.Context) (core.Info, error) {
 	}, nil
 }
 
-func engineName(f facts) string {
+// engineName names the runtime too, if it is not the engine's own choice.
+func engineName(f facts, ociRuntime string) string {
+	name := "Podman"
 	if f.rootless {
-		return "Podman (rootless)"
+		name += " (rootless)"
 	}
-	return "Podman"
+	if ociRuntime != "" {
+		name += " with the runtime " + ociRuntime
+	}
+	return name
 }

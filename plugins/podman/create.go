@@ -104,6 +104,10 @@ func (l agentLost) Unwrap() error { return l.err }
 // make makes the container. The engine looks at once for what it mounts out of the agent's volume.
 func (e *engine) make(ctx context.Context, box *specgen.SpecGenerator, from origin) (string, error) {
 	made, err := containers.CreateWithSpec(e.use(ctx), box, nil)
+	if err != nil && strings.Contains(err.Error(), "requested OCI runtime") {
+		return "", core.Errorf(core.ErrUnsupported, "the engine does not know the runtime %q of settings.runtime", box.OCIRuntime).
+			WithHint("add the runtime to the engine's containers.conf, or set settings.runtime to one that it knows")
+	}
 	missing := err != nil && strings.Contains(err.Error(), "no such file or directory")
 	err = e.fail(ctx, err, "a box of %s could not be made", from.name)
 	if missing {

@@ -8,18 +8,22 @@ import (
 	"strings"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
 
 // hostInfo is what is read of the service's report on itself: only what all versions of Podman
 // write alike.
 type hostInfo struct {
 	Host struct {
-		Arch         string   `json:"arch"`
-		OS           string   `json:"os"`
-		CPUs         int      `json:"cpus"`
-		CgroupVer    string   `json:"cgroupVersion"`
-		Controllers  []string `json:"cgroupControllers"`
-		RootlessNet  string   `json:"rootlessNetworkCmd"` // from Podman 5.2 on
+		Arch        string   `json:"arch"`
+		OS          string   `json:"os"`
+		CPUs        int      `json:"cpus"`
+		CgroupVer   string   `json:"cgroupVersion"`
+		Controllers []string `json:"cgroupControllers"`
+		Runtime     struct {
+			Name string `json:"name"`
+		} `json:"ociRuntime"`
+		RootlessNet  string `json:"rootlessNetworkCmd"` // from Podman 5.2 on
 		SlirpNetwork struct {
 			Executable string `json:"executable"`
 		} `json:"slirp4netns"`
@@ -47,7 +51,9 @@ type facts struct {
 	cpus     int
 	rootless bool
 	selinux  bool
-	userNet  string // what a rootless box reaches a network through: "pasta", "slirp4netns"
+	sandbox  bool            // the runtime runs a kernel of its own for each box
+	userNet  string          // what a rootless box reaches a network through: "pasta", "slirp4netns"
+	groups   map[string]bool // the control groups that bound a box: "memory", "cpu", "pids"
 	limits   map[core.Limit]core.Enforcement
 	warnings []string
 }
@@ -61,9 +67,11 @@ func factsOf(info hostInfo, host, ociRuntime string) facts {
 		cpus:     h.CPUs,
 		rootless: h.Security.Rootless,
 		selinux:  h.Security.SELinux,
+		sandbox:  isSandbox(info, ociRuntime),
 		userNet:  userNetwork(info),
-		limits:   limitsOf(info, ociRuntime),
 	}
+	f.groups = groupsOf(info)
+	f.limits = limitsOf(f.groups, f.sandbox)
 	if h.OS != "" {
 		f.os = h.OS
 	}
@@ -73,17 +81,17 @@ func factsOf(info hostInfo, host, ociRuntime string) facts {
 
 // limitsOf tells what makes each limit hold. Without its control group, which an ordinary user
 // has on cgroup v2 only, and only if it was delegated, memory and processes are bounded by the agent.
-func limitsOf(info hostInfo, ociRuntime string) map[core.Limit]core.Enforcement {
-	by := func(controller string, instead core.Enforcement) core.Enforcement {
-		if hasController(info, controller) {
+func limitsOf(groups map[string]bool, sandbox bool) map[core.Limit]core.Enforcement {
+	by := func(group string, instead core.Enforcement) core.Enforcement {
+		if groups[group] {
 			return core.EnforcedCgroup
 		}
 		return instead
 	}
 	pids := by("pids", core.EnforcedRlimit)
-	if isSandbox(ociRuntime) {
+	if sandbox {
 		// The cgroup counts the sandbox's own threads, not the processes inside.
-		pids = core.EnforcedNot
+		pids = core.EnforcedRlimit
 	}
 	return map[core.Limit]core.Enforcement{
 		core.LimitMemory:  by("memory", core.EnforcedRlimit),
@@ -94,11 +102,15 @@ func limitsOf(info hostInfo, ociRuntime string) map[core.Limit]core.Enforcement 
 	}
 }
 
-func hasController(info hostInfo, name string) bool {
+func groupsOf(info hostInfo) map[string]bool {
+	groups := map[string]bool{}
 	if info.Host.Security.Rootless && info.Host.CgroupVer == "v1" {
-		return false // Podman ignores limits there, whatever it lists
+		return groups // Podman ignores limits there, whatever it lists
 	}
-	return slices.Contains(info.Host.Controllers, name)
+	for _, name := range []string{"memory", "cpu", "pids"} {
+		groups[name] = slices.Contains(info.Host.Controllers, name)
+	}
+	return groups
 }
 
 // userNetwork is the program that gives a rootless box its network.
@@ -117,8 +129,13 @@ func userNetwork(info hostInfo) string {
 	return ""
 }
 
-// isSandbox recognises gVisor's runtime by its usual names.
-func isSandbox(ociRuntime string) bool { return strings.HasPrefix(ociRuntime, "runsc") }
+// isSandbox looks at the engine's own choice if the operator makes none.
+func isSandbox(info hostInfo, ociRuntime string) bool {
+	if ociRuntime == "" {
+		ociRuntime = info.Host.Runtime.Name
+	}
+	return daemon.IsSandbox(ociRuntime)
+}
 
 // goArch is the architecture as images and Go call it.
 func goArch(machine string) string {

@@ -24,7 +24,7 @@ func TestLimits(t *testing.T) {
 		"v1 that lists":   {machineOf("v1", true, "cpu", "memory", "pids"), "", core.EnforcedRlimit, core.EnforcedNot, core.EnforcedRlimit, "needs cgroup v2"},
 		"delegated":       {machineOf("v2", true, "cpu", "memory", "pids"), "", core.EnforcedCgroup, core.EnforcedCgroup, core.EnforcedCgroup, ""},
 		"partly":          {machineOf("v2", true, "memory", "pids"), "", core.EnforcedCgroup, core.EnforcedNot, core.EnforcedCgroup, "Delegate=cpu memory pids"},
-		"gVisor":          {machineOf("v2", false, "cpu", "memory", "pids"), "runsc", core.EnforcedCgroup, core.EnforcedCgroup, core.EnforcedNot, ""},
+		"gVisor":          {machineOf("v2", false, "cpu", "memory", "pids"), "/opt/runsc", core.EnforcedCgroup, core.EnforcedCgroup, core.EnforcedRlimit, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := factsOf(c.info, "unix:///x", c.runtime)

@@ -54,7 +54,7 @@ func plan(spec core.BoxSpec, o order) *specgen.SpecGenerator {
 // nothing else.
 func planProcess(s *specgen.SpecGenerator, spec core.BoxSpec, o order) {
 	s.Entrypoint = []string{core.GuestAgent}
-	s.Command = spec.AgentArgs(o.Facts.limits)
+	s.Command = spec.AgentArgs(daemon.AgentLimits(o.Facts.limits, o.Facts.sandbox))
 	s.User = fmt.Sprintf("%d:%d", core.GuestUID, core.GuestGID)
 	s.WorkDir = core.GuestWork
 	s.Hostname = "box"
@@ -70,14 +70,17 @@ func planProcess(s *specgen.SpecGenerator, spec core.BoxSpec, o order) {
 // planLimits passes on what the engine can make hold: some refuse a box with a limit that they
 // cannot enforce. Memory is the sum of memory and swap, so that nothing is swapped out.
 func planLimits(s *specgen.SpecGenerator, l core.Limits, f facts) {
+	if f.sandbox {
+		l = daemon.Widen(l)
+	}
 	s.ResourceLimits = &specs.LinuxResources{}
-	if f.limits[core.LimitMemory] == core.EnforcedCgroup {
+	if f.groups["memory"] {
 		s.ResourceLimits.Memory = &specs.LinuxMemory{Limit: &l.MemoryBytes, Swap: &l.MemoryBytes}
 	}
-	if f.limits[core.LimitPIDs] == core.EnforcedCgroup {
+	if f.groups["pids"] {
 		s.ResourceLimits.Pids = &specs.LinuxPids{Limit: l.PIDs}
 	}
-	if f.limits[core.LimitCPU] == core.EnforcedCgroup {
+	if f.groups["cpu"] {
 		s.ResourceLimits.CPU = cpuTime(l.CPUs, f.cpus)
 	}
 }
