@@ -24,8 +24,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// requirement is this backend's name in BOXWRIGHT_REQUIRE.
-const requirement = "bubblewrap"
+// isRequired reports whether BOXWRIGHT_REQUIRE forbids to skip what needs bubblewrap.
+func isRequired() bool {
+	return slices.Contains(strings.Split(os.Getenv("BOXWRIGHT_REQUIRE"), ","), "bubblewrap")
+}
 
 // needBubblewrap skips where there is none, unless that is forbidden.
 func needBubblewrap(t *testing.T) {
@@ -37,7 +39,7 @@ func needBubblewrap(t *testing.T) {
 	if err == nil {
 		return
 	}
-	if slices.Contains(strings.Split(os.Getenv("BOXWRIGHT_REQUIRE"), ","), requirement) {
+	if isRequired() {
 		t.Fatalf("bubblewrap makes no boxes: %v: %s", err, out)
 	}
 	t.Skipf("bubblewrap makes no boxes: %v: %s", err, out)
