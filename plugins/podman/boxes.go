@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/containers/podman/v5/pkg/bindings/containers"
@@ -48,7 +49,7 @@ func (b *Backend) List(ctx context.Context, instance string) (core.Inventory, er
 	params := labelFilter(instance)
 	params.Set("all", "true")
 	var found []containerEntry
-	if err := e.get(ctx, &found, "/containers/json", params); err != nil {
+	if err := e.list(ctx, &found, "/containers/json", params); err != nil {
 		return core.Inventory{}, e.fail(ctx, err, "the boxes could not be listed")
 	}
 	volumes, err := e.volumes(ctx, instance)
@@ -70,8 +71,19 @@ func (b *Backend) List(ctx context.Context, instance string) (core.Inventory, er
 }
 
 func (e *engine) volumes(ctx context.Context, instance string) (list []volumeState, err error) {
-	err = e.get(ctx, &list, "/volumes/json", labelFilter(instance))
+	err = e.list(ctx, &list, "/volumes/json", labelFilter(instance))
 	return list, err
+}
+
+// list reads a list, again if need be: older services fail when something that is on it goes away
+// while they make it.
+func (e *engine) list(ctx context.Context, into any, endpoint string, params url.Values) error {
+	const tries = 10
+	err := e.get(ctx, into, endpoint, params)
+	for try := 1; try < tries && err != nil && strings.Contains(err.Error(), "no such"); try++ {
+		err = e.get(ctx, into, endpoint, params)
+	}
+	return err
 }
 
 // labelFilter finds what belongs to an installation.
