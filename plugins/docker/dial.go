@@ -42,7 +42,11 @@ func (b *Backend) Dial(ctx context.Context, box string) (io.ReadWriteCloser, err
 	if err != nil {
 		return nil, e.dialError(ctx, err)
 	}
-	return daemon.NewStream(conn.Conn, conn.Reader), nil
+	stream := daemon.NewStream(conn.Conn, conn.Reader)
+	if e.facts.sandbox {
+		return e.endWith(box, stream), nil
+	}
+	return stream, nil
 }
 
 // attach starts the exec. The client does not look at ctx while it waits for the engine's
