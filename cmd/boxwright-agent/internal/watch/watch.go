@@ -99,6 +99,9 @@ const (
 
 // pause is until when the bound cannot have been reached yet, as far as one can wait.
 func pause(room, rate int64, look time.Duration) time.Duration {
-	earliest := time.Duration(room) * time.Millisecond / time.Duration(rate)
-	return max(min(earliest, longest), shortest, min(idle*look, longest))
+	earliest := longest
+	if room/rate < longest.Milliseconds() {
+		earliest = time.Duration(room) * time.Millisecond / time.Duration(rate)
+	}
+	return max(earliest, shortest, min(idle*look, longest))
 }
