@@ -18,7 +18,7 @@ main() {
   lock python-plugin
   if [ ! -e "$dir/.done" ]; then
     say "installing the example plugin in Python"
-    rm -rf "$(cache_dir)"/python-plugin-*/
+    rm -rf "$dir"
     make_plugin "$root" "$proto" "$dir" >&2
     touch "$dir/.done"
   fi
@@ -35,7 +35,7 @@ make_plugin() {
     --python_out "$3/modules" --grpclib_python_out "$3/modules" backend.proto
   cat >"$3/boxwright-backend-python" <<WRAPPER
 #!/bin/sh
-PYTHONPATH=$3/modules exec $3/venv/bin/python -B $1/plugins/example-python/main.py
+PYTHONPATH='$3/modules' exec '$3/venv/bin/python' -B '$1/plugins/example-python/main.py'
 WRAPPER
   chmod +x "$3/boxwright-backend-python"
 }
