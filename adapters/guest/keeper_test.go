@@ -78,7 +78,7 @@ func (k keeper) bound(options, flags []string) (forEngine, forAgent []string) {
 	}
 	bytes := inBytes(memory)
 	ours := []string{"--max-memory", fmt.Sprint(bytes), "--max-processes", fmt.Sprint(maxTasks)}
-	switch k {
+	switch k { //nolint:exhaustive // the rest is as runc
 	case agent:
 		return options, append(ours, flags...)
 	case runsc:

@@ -27,7 +27,7 @@ func (e *engine) endWith(box string, stream io.ReadWriteCloser) io.ReadWriteClos
 		ended, failed := e.api.ContainerWait(ctx, box, container.WaitConditionNotRunning)
 		select {
 		case <-ended:
-		case <-failed: // the box or the engine is gone, or nobody needs the stream any more
+		case <-failed: //nolint:errcheck // the box or the engine is gone, or nobody needs the stream any more
 		}
 		if ctx.Err() == nil {
 			_ = stream.Close()

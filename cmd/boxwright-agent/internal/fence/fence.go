@@ -61,5 +61,5 @@ func lastThread() uint32 {
 			last = max(last, n)
 		}
 	}
-	return uint32(last) //nolint:gosec // the number of a thread
+	return uint32(last)
 }

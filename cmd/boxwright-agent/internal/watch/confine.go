@@ -42,10 +42,10 @@ func Confine(b Bounds) error {
 // processes is the limit per user. In gVisor a box is a kernel of its own, and the limit is exact.
 func processes(b Bounds, exact bool) uint64 {
 	if !exact {
-		return uint64(b.Processes) * siblings
+		return uint64(b.Processes) * siblings //nolint:gosec // positive
 	}
 	own, _ := os.ReadDir("/proc/self/task")
-	return uint64(b.Processes) + uint64(max(len(own), spareThreads))
+	return uint64(b.Processes) + uint64(max(len(own), spareThreads)) //nolint:gosec // positive
 }
 
 // limit lowers a limit of the caller's, never raises it.

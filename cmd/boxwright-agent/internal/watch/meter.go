@@ -128,13 +128,13 @@ func (m *procMeter) read(pid string) (process, bool) {
 	if err := unix.Stat(m.root+"/"+pid, &owner); err != nil || owner.Uid == core.DialUID {
 		return process{}, false
 	}
-	text, err := os.ReadFile(m.root + "/" + pid + "/stat")
+	text, err := os.ReadFile(m.root + "/" + pid + "/stat") //nolint:gosec // a number below /proc
 	if err != nil {
 		return process{}, false
 	}
 	p, ok := parseStat(text)
 	if m.swap {
-		status, _ := os.ReadFile(m.root + "/" + pid + "/status")
+		status, _ := os.ReadFile(m.root + "/" + pid + "/status") //nolint:gosec // a number below /proc
 		p.rss += kilobytes(status, "VmSwap:")
 	}
 	p.pid = pid

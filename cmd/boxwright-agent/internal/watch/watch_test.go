@@ -22,12 +22,18 @@ func TestBreachOfEachBound(t *testing.T) {
 		meter meter
 		want  Breach
 	}{
-		"memory": {meter{memory: rising(1 << 20), tasks: steady(7)},
-			Breach{Memory: true, Message: "the program was killed because the box used 11 MiB of memory; its limit is 10 MiB"}},
-		"processes": {meter{memory: steady(10 << 20), tasks: rising(1)},
-			Breach{Message: "the program was killed because the box had 8 processes and threads; its limit is 7"}},
-		"processes at once": {meter{memory: steady(0), tasks: steady(1000)},
-			Breach{Message: "the program was killed because the box had 1000 processes and threads; its limit is 7"}},
+		"memory": {
+			meter{memory: rising(1 << 20), tasks: steady(7)},
+			Breach{Memory: true, Message: "the program was killed because the box used 11 MiB of memory; its limit is 10 MiB"},
+		},
+		"processes": {
+			meter{memory: steady(10 << 20), tasks: rising(1)},
+			Breach{Message: "the program was killed because the box had 8 processes and threads; its limit is 7"},
+		},
+		"processes at once": {
+			meter{memory: steady(0), tasks: steady(1000)},
+			Breach{Message: "the program was killed because the box had 1000 processes and threads; its limit is 7"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &Watcher{bounds: Bounds{Memory: 10 << 20, Processes: 7}, meter: c.meter}
