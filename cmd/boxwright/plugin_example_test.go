@@ -59,6 +59,7 @@ func exampleBox(t *testing.T) execution.Guest {
 
 // TestExampleHoldsWhatItClaims runs code in a box of the example backend's that uses more than it may.
 func TestExampleHoldsWhatItClaims(t *testing.T) {
+	t.Parallel()
 	needBubblewrap(t)
 	g := exampleBox(t)
 	run := func(id, code string) core.Exit {

@@ -41,6 +41,7 @@ func inModule(t *testing.T, folder string, env []string, args ...string) string 
 }
 
 func TestNewCompilesAtOnce(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it builds a module")
 	}
@@ -110,6 +111,7 @@ func fill(t *testing.T, folder string) {
 // TestNewPassesOnceFilled: with the example's code in the marked places, the suite passes, from Go and
 // from the command line.
 func TestNewPassesOnceFilled(t *testing.T) {
+	t.Parallel()
 	needBubblewrap(t)
 	folder, agents := makePlugin(t, "mine"), realAgents(t)
 	fill(t, folder)

@@ -122,8 +122,9 @@ func mended() []string {
 }
 
 func TestVerifyNamesExactlyTheBrokenSentence(t *testing.T) {
+	t.Parallel()
 	plugin, agents := build(t, "./testdata/broken", "boxwright-backend-broken"), fakeAgents(t)
-	places := make(chan struct{}, 8) // most of the time they wait
+	places := make(chan struct{}, 16) // most of the time they wait
 	var all sync.WaitGroup
 	for _, name := range slices.Sorted(maps.Keys(mutants.All())) {
 		want := []string{name}
@@ -144,6 +145,7 @@ func TestVerifyNamesExactlyTheBrokenSentence(t *testing.T) {
 }
 
 func TestVerifyTable(t *testing.T) {
+	t.Parallel()
 	plugin, agents := build(t, "./testdata/broken", "boxwright-backend-broken"), fakeAgents(t)
 	out, code, err := verify(t.Context(), plugin, "--agents", agents, "--settings", `{"mutant": "destroy/unknown"}`)
 	if code != exitBroken || err == nil {
@@ -154,6 +156,7 @@ func TestVerifyTable(t *testing.T) {
 }
 
 func TestVerifyReport(t *testing.T) {
+	t.Parallel()
 	plugin, agents := build(t, "./testdata/broken", "boxwright-backend-broken"), fakeAgents(t)
 	out, code, err := verify(t.Context(), plugin, "--agents", agents, "--json", "--settings", `{"mutant": "volume/in-use"}`)
 	if code != exitBroken {
@@ -182,6 +185,7 @@ func TestVerifyThatCannotBegin(t *testing.T) {
 
 // TestVerifyInterrupted ends early, and says what it did not reach.
 func TestVerifyInterrupted(t *testing.T) {
+	t.Parallel()
 	plugin, agents := build(t, "./testdata/broken", "boxwright-backend-broken"), fakeAgents(t)
 	_, code, err := verify(t.Context(), plugin, "--agents", agents, "--timeout", "2s")
 	if code != exitNotVerified || core.KindOf(errors.Unwrap(err)) != core.ErrTimeout {
@@ -204,6 +208,7 @@ func required(name string) bool {
 
 // TestVerifyThePluginInPython: a backend need not be written in Go.
 func TestVerifyThePluginInPython(t *testing.T) {
+	t.Parallel()
 	plugin := os.Getenv("BOXWRIGHT_PYTHON_PLUGIN")
 	if plugin == "" {
 		if required("python-plugin") {
@@ -217,7 +222,19 @@ func TestVerifyThePluginInPython(t *testing.T) {
 	}
 }
 
+// withoutSettings takes away the variables that tests are led by: the program takes them for settings.
+func withoutSettings(t *testing.T) {
+	t.Helper()
+	for _, pair := range os.Environ() {
+		if name, value, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "BOXWRIGHT_") {
+			t.Setenv(name, value) // it is put back at the test's end
+			os.Unsetenv(name)
+		}
+	}
+}
+
 func TestList(t *testing.T) {
+	withoutSettings(t)
 	plugin := build(t, "./testdata/broken", "boxwright-backend-fake")
 	folder := filepath.Dir(plugin)
 	for name, mode := range map[string]os.FileMode{"boxwright-backend-plain": 0o644, "other": 0o755} {
