@@ -39,9 +39,10 @@ func TestInspector(t *testing.T) {
 	t.Parallel()
 	state := newState(t)
 	inspect := func(more ...string) (string, string) {
-		args := append(append([]string{"--cli"}, serverCommand(t)...), more...)
-		// It hands nothing of its own environment on.
-		for _, entry := range append(here().environment(here().folder(t)), "BOXWRIGHT_STORAGE_DIR="+state.dir) {
+		// It takes --config for its own, and hands nothing of its own environment on.
+		config := settingsFile(t, here().settings(t, "log: {level: warn}\n"))
+		args := append(append([]string{"--cli"}, here().command(filepath.Join(programs, "boxwright"), "serve").Args...), more...)
+		for _, entry := range append(here().environment(here().folder(t)), "BOXWRIGHT_STORAGE_DIR="+state.dir, "BOXWRIGHT_CONFIG="+config) {
 			args = append(args, "-e", entry)
 		}
 		return runClient(t, state, os.Getenv("BOXWRIGHT_INSPECTOR"), args...)

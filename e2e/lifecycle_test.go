@@ -28,7 +28,6 @@ func absentPlugins() map[string]absentEngine {
 		"no plugin":     {section("path: /nowhere/plugin"), []string{"/nowhere/plugin", "not there"}},
 		"not a plugin":  {section("path: /bin/true"), []string{"plugin"}},
 		"wrong plugin":  {section("sha256: " + strings.Repeat("0a", 32)), []string{"checksum"}},
-		"no backend":    {setup{config: "backend: podmann\n"}, []string{"podmann"}},
 		"wrong setting": {section("settings: {hots: x}"), []string{"hots"}},
 	}
 }
@@ -39,6 +38,7 @@ func absentSockets() map[string]absentEngine {
 	case here().isDocker():
 		at := func(host string) setup { return setup{env: []string{"DOCKER_HOST=" + host}} }
 		return map[string]absentEngine{
+			"no backend":   {setup{config: "backend: podmann\n"}, []string{"podmann"}},
 			"no socket":    {at("unix:///nowhere/docker.sock"), []string{"DOCKER_HOST", "/nowhere/docker.sock"}},
 			"nobody there": {at("tcp://127.0.0.1:1"), []string{"DOCKER_HOST", "127.0.0.1:1"}},
 			"no address":   {at("nonsense"), []string{"DOCKER_HOST", "unix:///var/run/docker.sock"}},
