@@ -37,7 +37,7 @@ var shared rig
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if shared.volume != "" {
-		_ = exec.Command("docker", "volume", "rm", "-f", shared.volume).Run()
+		_ = engine("volume", "rm", "-f", shared.volume).Run()
 	}
 	os.Exit(code)
 }
@@ -51,8 +51,18 @@ type box struct {
 	dials []*exec.Cmd
 }
 
+// engine is a call of the engine's command. BOXWRIGHT_TEST_ENGINE names another than Docker's that takes the
+// same words, such as "podman --remote --url unix:///…", for tests that need nothing but containers.
+func engine(args ...string) *exec.Cmd {
+	command := append(strings.Fields(os.Getenv("BOXWRIGHT_TEST_ENGINE")), args...)
+	if len(command) == len(args) {
+		command = append([]string{"docker"}, args...)
+	}
+	return exec.Command(command[0], command[1:]...)
+}
+
 func docker(args ...string) (string, error) {
-	out, err := exec.Command("docker", args...).Output()
+	out, err := engine(args...).Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = fmt.Errorf("docker %s: %w: %s", args[0], err, failed.Stderr)
 	}
@@ -130,6 +140,9 @@ func newBox(tb testing.TB, image string, options ...string) *box {
 	}
 	options, agentFlags = keeper(os.Getenv("BOXWRIGHT_TEST_RUNTIME")).bound(options, agentFlags)
 	tmpfs := ":rw,nosuid,nodev,exec,mode=0700,uid=1000,gid=1000,size=64m"
+	if os.Getenv("BOXWRIGHT_TEST_ENGINE") != "" {
+		tmpfs = ":rw,nosuid,nodev,exec,mode=1777,size=64m" // Podman gives it to nobody
+	}
 	args := append([]string{
 		"run", "-d", "--label", "boxwright-test=1", "--user", "1000:1000", "--cap-drop", "ALL",
 		"--security-opt", "no-new-privileges", "--read-only", "--network", "none",
@@ -142,10 +155,11 @@ func newBox(tb testing.TB, image string, options ...string) *box {
 	}
 	tb.Cleanup(func() {
 		if tb.Failed() {
-			logs, _ := exec.Command("docker", "logs", id).CombinedOutput()
+			logs, _ := engine("logs", id).CombinedOutput()
 			state, _ := docker("inspect", "-f", "{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}}", id)
 			tb.Logf("the box is %s; the agent's log: %s", state, logs)
 		}
+		_, _ = docker("kill", id) // Podman would ask the agent first, and wait
 		_, _ = docker("rm", "-f", "-v", id)
 	})
 	return &box{id: id}
@@ -153,7 +167,7 @@ func newBox(tb testing.TB, image string, options ...string) *box {
 
 // Dial implements the one method of execution.Backend that is used.
 func (b *box) Dial(context.Context, string) (io.ReadWriteCloser, error) {
-	command := exec.Command("docker", "exec", "-i", "--user", fmt.Sprintf("%d:%d", core.DialUID, core.DialGID), b.id, core.GuestAgent, "dial")
+	command := engine("exec", "-i", "--user", fmt.Sprintf("%d:%d", core.DialUID, core.DialGID), b.id, core.GuestAgent, "dial")
 	in, err := command.StdinPipe()
 	if err != nil {
 		return nil, err

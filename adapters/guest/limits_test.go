@@ -2,6 +2,8 @@ package guest_test
 
 import (
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -126,4 +128,21 @@ stop.set()`)))
 			nothingLeft(t, g)
 		}
 	})
+}
+
+// TestLimitsOnRootlessPodman runs the agent's own limits where they are needed most: on an engine that enforces
+// none where control groups are of version 1.
+func TestLimitsOnRootlessPodman(t *testing.T) {
+	socket := os.Getenv("BOXWRIGHT_PODMAN_ROOTLESS")
+	if socket == "" || testing.Short() {
+		if strings.Contains(os.Getenv("BOXWRIGHT_REQUIRE"), "podman-rootless") {
+			t.Fatal("BOXWRIGHT_PODMAN_ROOTLESS is not set; hack/podman-up.sh rootless prints it")
+		}
+		t.Skip("needs the Podman of an ordinary user: BOXWRIGHT_PODMAN_ROOTLESS, which hack/podman-up.sh rootless prints")
+	}
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestB37Processes$/^agent$|^TestB40Memory$/^agent$/^(at_once|children)$|^TestSharedMemoryCountsOnce$/^agent$")
+	again.Env = append(os.Environ(), "BOXWRIGHT_TEST_ENGINE=podman --remote --url "+socket, "BOXWRIGHT_REQUIRE=docker")
+	if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
