@@ -35,7 +35,7 @@ func TestWhereRunscIsFound(t *testing.T) {
 	}
 	path := first + ":relative:" + second
 	for want, f := range map[string]*finder{
-		"named":  {settings: Settings{Runsc: filepath.Join(named, "runsc")}, self: filepath.Join(beside, "plugin"), path: path},
+		"named":  newFinder(Settings{Runsc: filepath.Join(named, "runsc")}, filepath.Join(beside, "plugin"), path),
 		"beside": newFinder(Settings{}, filepath.Join(beside, "plugin"), path),
 		"second": newFinder(Settings{}, filepath.Join(first, "plugin"), path),
 	} {
