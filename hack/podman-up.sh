@@ -66,7 +66,8 @@ CONF
 }
 
 # configure DIR writes the settings that Podman needs without systemd and, on
-# cgroup v1, without crun.
+# cgroup v1, without crun. By default a process stays for five minutes after
+# each exec.
 configure() {
   local runtime=crun
   [ -e /sys/fs/cgroup/cgroup.controllers ] || runtime=runc
@@ -77,6 +78,7 @@ default_ulimits = ["nofile=4096:4096", "nproc=32768:32768"]
 runtime = "$runtime"
 cgroup_manager = "cgroupfs"
 events_logger = "file"
+exit_command_delay = 1
 CONF
   chmod 644 "$1/containers.conf"
 }

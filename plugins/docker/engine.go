@@ -60,6 +60,8 @@ type facts struct {
 
 // connect makes the connection.
 func (f *finder) connect(ctx context.Context, at daemon.Endpoint) (*engine, error) {
+	ctx, cancel := context.WithTimeout(ctx, daemon.ProbeTime)
+	defer cancel()
 	api, err := client.NewClientWithOpts(f.options(at)...)
 	if err != nil {
 		return nil, err

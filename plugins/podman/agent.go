@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/containers/podman/v5/pkg/bindings/containers"
 	"github.com/containers/podman/v5/pkg/bindings/volumes"
+	"github.com/containers/podman/v5/pkg/copy"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
@@ -30,14 +32,19 @@ const (
 )
 
 // isFilled reports whether the container sees the whole agent in that folder.
-func (e *engine) isFilled(ctx context.Context, id, folder string, a agentfile.File) bool {
-	for _, file := range []string{agentfile.Mark, hostsFile} {
-		if _, err := containers.Stat(e.use(ctx), id, path.Join(folder, file)); err != nil {
-			return false
+func (e *engine) isFilled(ctx context.Context, id, folder string, a agentfile.File) (bool, error) {
+	for file, size := range map[string]int64{
+		agentfile.Mark: 0, hostsFile: int64(len(hostsContent)), path.Base(core.GuestAgent): a.Size,
+	} {
+		stat, err := containers.Stat(e.use(ctx), id, path.Join(folder, file))
+		if errors.Is(err, copy.ErrENOENT) || err == nil && stat.Size != size {
+			return false, nil
+		}
+		if err != nil {
+			return false, e.fail(ctx, err, "the agent's volume %s could not be read", a.Name)
 		}
 	}
-	stat, err := containers.Stat(e.use(ctx), id, path.Join(folder, path.Base(core.GuestAgent)))
-	return err == nil && stat.Size == a.Size
+	return true, nil
 }
 
 // agentLabels are those of the agent's volume and of the helper that fills it.
@@ -50,7 +57,8 @@ func agentLabels(spec core.BoxSpec, server string) core.Labels {
 func (e *engine) agentFolder(ctx context.Context, from origin, labels core.Labels) (string, error) {
 	name := from.agent.Name
 	if known, ok := e.folders.Load(name); ok && e.filled.Has(name) {
-		return known.(string), nil
+		folder, _ := known.(string) // nothing else is stored
+		return folder, nil
 	}
 	have, err := e.ensureVolume(ctx, name, labels)
 	if err != nil {
@@ -66,8 +74,12 @@ func (e *engine) checkAgent(ctx context.Context, id string, from origin) error {
 	if e.filled.Has(from.agent.Name) {
 		return nil
 	}
-	if !e.isFilled(ctx, id, core.GuestBin, from.agent) {
-		return agentLost{core.Errorf(core.ErrInternal, "the agent's volume %s is not whole", from.agent.Name)}
+	whole, err := e.isFilled(ctx, id, core.GuestBin, from.agent)
+	if err != nil {
+		return err
+	}
+	if !whole {
+		return agentLostError{core.Errorf(core.ErrInternal, "the agent's volume %s is not whole", from.agent.Name)}
 	}
 	e.filled.Add(from.agent.Name)
 	return nil
@@ -91,12 +103,33 @@ func (e *engine) refill(ctx context.Context, from origin, labels core.Labels) er
 	if err != nil {
 		return e.fail(ctx, err, "a helper container could not be made")
 	}
-	if e.isFilled(ctx, made.ID, helperPath, from.agent) {
-		return nil
-	}
-	err = e.fill(ctx, made.ID, from.agent)
+	err = e.fillWhole(ctx, made.ID, from.agent)
 	e.dropAgents(ctx, labels, from.agent.Name)
 	return err
+}
+
+// Several servers may fill one volume at once, and disturb one another.
+const (
+	fillTries = 20
+	fillPause = 100 * time.Millisecond
+)
+
+// fillWhole fills the volume that the helper sees until it is whole.
+func (e *engine) fillWhole(ctx context.Context, helper string, a agentfile.File) error {
+	var failed error
+	for range fillTries {
+		whole, err := e.isFilled(ctx, helper, helperPath, a)
+		if whole || err != nil {
+			return err
+		}
+		if failed = e.fill(ctx, helper, a); failed == nil {
+			continue
+		}
+		if err := pause(ctx, fillPause); err != nil {
+			return e.fail(ctx, err, "the agent's volume could not be written")
+		}
+	}
+	return failed
 }
 
 // dropUnlabelled removes a volume that the engine has made by itself, for a box that mounts it.

@@ -75,7 +75,7 @@ func TestAgentVolumeThatIsIncompleteIsFilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		half := a
-		half.Path = filepath.Join(t.TempDir(), "half")
+		half.Path, half.Size = filepath.Join(t.TempDir(), "half"), int64(len(raw)/2)
 		if err := os.WriteFile(half.Path, raw[:len(raw)/2], 0o755); err != nil {
 			t.Fatal(err)
 		}

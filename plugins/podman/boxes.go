@@ -164,12 +164,8 @@ func (e *engine) checkMine(ctx context.Context, id string) error {
 func (e *engine) remove(ctx context.Context, id string) error {
 	err := e.removeOnce(ctx, id)
 	for isConflict(err) { // somebody else is removing it
-		timer := time.NewTimer(removalPoll)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		if err := pause(ctx, removalPoll); err != nil {
+			return err
 		}
 		err = e.removeOnce(ctx, id)
 	}

@@ -18,6 +18,9 @@ import (
 // retryPause is between two tries of a clean-up.
 const retryPause = 100 * time.Millisecond
 
+// agentTries is how often one box has its agent's volume made whole, which others may remove meanwhile.
+const agentTries = 3
+
 // Create implements execution.Backend.
 func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
 	e, err := b.finder.Find(ctx)
@@ -51,7 +54,7 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 		return core.Box{}, err
 	}
 	id, err := b.start(caller, engineCtx, e, spec, from)
-	if errors.As(err, &agentLost{}) {
+	for try := 0; try < agentTries && errors.As(err, &agentLostError{}); try++ {
 		if err = e.refill(engineCtx, from, agentLabels(spec, b.server)); err == nil {
 			id, err = b.start(caller, engineCtx, e, spec, from)
 		}
@@ -92,14 +95,14 @@ func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.
 	return id, nil
 }
 
-// agentLost means that a box did not find the whole agent in its volume.
-type agentLost struct{ err error }
+// agentLostError means that a box did not find the whole agent in its volume.
+type agentLostError struct{ err error }
 
 // Error implements error.
-func (l agentLost) Error() string { return l.err.Error() }
+func (l agentLostError) Error() string { return l.err.Error() }
 
 // Unwrap lets the error keep its kind.
-func (l agentLost) Unwrap() error { return l.err }
+func (l agentLostError) Unwrap() error { return l.err }
 
 // make makes the container. The engine looks at once for what it mounts out of the agent's volume.
 func (e *engine) make(ctx context.Context, box *specgen.SpecGenerator, from origin) (string, error) {
@@ -111,7 +114,7 @@ func (e *engine) make(ctx context.Context, box *specgen.SpecGenerator, from orig
 	missing := err != nil && strings.Contains(err.Error(), "no such file or directory")
 	err = e.fail(ctx, err, "a box of %s could not be made", from.name)
 	if missing {
-		err = agentLost{err}
+		err = agentLostError{err}
 	}
 	return made.ID, err
 }
@@ -126,10 +129,10 @@ func (e *engine) run(ctx context.Context, id string, from origin) error {
 		return core.Errorf(core.ErrUnsupported, "image %s is for linux/%s, which this engine (%s) cannot run", from.name, from.arch, e.facts.platform()).
 			WithHint("use an image for %s", e.facts.platform())
 	}
-	lost := ctx.Err() == nil && !e.isFilled(ctx, id, core.GuestBin, from.agent)
+	whole, unknown := e.isFilled(ctx, id, core.GuestBin, from.agent)
 	err = e.fail(ctx, err, "a box of %s could not be started", from.name)
-	if lost {
-		err = agentLost{err}
+	if !whole && unknown == nil {
+		err = agentLostError{err}
 	}
 	return err
 }

@@ -48,24 +48,38 @@ type engine struct {
 
 // connect makes the connection. The bindings refuse services that are too old for them.
 func (f *finder) connect(ctx context.Context, at daemon.Endpoint) (*engine, error) {
-	values, err := bindings.NewConnection(ctx, at.Host)
+	api, values, err := f.ping(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	api, err := bindings.GetClient(values)
-	if err != nil {
-		return nil, err
-	}
-	if f.through != nil {
-		api.Client.Transport = f.through(api.Client.Transport)
-	}
-	e := &engine{api: api, values: context.WithoutCancel(values), host: at.Host, finding: f}
+	e := &engine{api: api, values: values, host: at.Host, finding: f}
+	// The service looks at all of its containers for its report, and waits for those that are busy.
+	ctx, cancel := e.quick(ctx)
+	defer cancel()
 	var info hostInfo
 	if err := e.get(ctx, &info, "/info", nil); err != nil {
 		return nil, err
 	}
 	e.facts = factsOf(info, at.Host, f.settings.Runtime)
 	return e, nil
+}
+
+// ping asks the service for its version. The values are what the bindings want in a ctx.
+func (f *finder) ping(ctx context.Context, at daemon.Endpoint) (*bindings.Connection, context.Context, error) {
+	ctx, cancel := context.WithTimeout(ctx, daemon.ProbeTime)
+	defer cancel()
+	values, err := bindings.NewConnection(ctx, at.Host)
+	if err != nil {
+		return nil, nil, err
+	}
+	api, err := bindings.GetClient(values)
+	if err != nil {
+		return nil, nil, err
+	}
+	if f.through != nil {
+		api.Client.Transport = f.through(api.Client.Transport)
+	}
+	return api, context.WithoutCancel(values), nil
 }
 
 // quick bounds a call that takes a healthy engine a moment.

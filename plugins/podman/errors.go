@@ -50,8 +50,7 @@ func isBroken(err error) bool {
 
 // statusOf is the service's HTTP status, or 0 if err is not the service's own.
 func statusOf(err error) int {
-	var answer *errorhandling.ErrorModel
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*errorhandling.ErrorModel](err); ok {
 		return answer.ResponseCode
 	}
 	return 0

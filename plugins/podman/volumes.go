@@ -45,18 +45,42 @@ func (b *Backend) EnsureVolume(ctx context.Context, v core.Volume) (core.Volume,
 	return core.Volume{Name: have.Name, Labels: labels, Created: have.CreatedAt.UTC()}, nil
 }
 
-// ensureVolume makes the volume if it is missing. Older services refuse to make one that exists,
-// so two who make the same one at once must both find it.
+// Two who make the same volume at once may each find it neither makeable nor there for a moment.
+const (
+	volumeTries = 20
+	volumePause = 50 * time.Millisecond
+)
+
+// ensureVolume makes the volume if it is missing. Older services refuse to make one that exists.
 func (e *engine) ensureVolume(ctx context.Context, name string, labels core.Labels) (volumeState, error) {
-	have, err := e.volume(ctx, name)
-	if !isNotFound(err) {
-		return have, err
+	for try := 1; ; try++ {
+		have, err := e.volume(ctx, name)
+		if !isNotFound(err) || try > volumeTries {
+			return have, err
+		}
+		_, err = volumes.Create(e.use(ctx), planVolume(name, labels), nil)
+		if err == nil {
+			continue
+		}
+		if !strings.Contains(err.Error(), "already exists") {
+			return have, err
+		}
+		if err := pause(ctx, volumePause); err != nil {
+			return have, err
+		}
 	}
-	_, err = volumes.Create(e.use(ctx), planVolume(name, labels), nil)
-	if err != nil && !strings.Contains(err.Error(), "already exists") {
-		return have, err
+}
+
+// pause returns an error if ctx ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return e.volume(ctx, name)
 }
 
 // planVolume makes the volume's root the box user's. Podman otherwise gives a volume to whoever

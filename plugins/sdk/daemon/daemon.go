@@ -17,7 +17,7 @@ const (
 	QuickTime = 30 * time.Second
 	// SlowTime bounds one Create or clean-up, whatever its caller's ctx says.
 	SlowTime = 2 * time.Minute
-	// ProbeTime bounds how long one endpoint is tried.
+	// ProbeTime bounds how long an endpoint's first answer takes.
 	ProbeTime = 5 * time.Second
 	// settleTime is how long a cancelled call waits for its own clean-up.
 	settleTime = 2 * time.Second

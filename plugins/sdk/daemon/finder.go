@@ -30,7 +30,7 @@ type Attempt struct {
 // connection to one.
 type Finder[E any] struct {
 	Endpoints   func() []Endpoint                                 // best first
-	Try         func(ctx context.Context, e Endpoint) (*E, error) // connects to one, within ProbeTime
+	Try         func(ctx context.Context, e Endpoint) (*E, error) // connects to one; its first answer takes ProbeTime at most
 	Unreachable func(tried []Attempt) error                       // the error when none answers
 
 	mu     sync.Mutex
@@ -77,8 +77,6 @@ func (f *Finder[E]) try(ctx context.Context, e Endpoint) (*E, error) {
 	if e.Err != nil {
 		return nil, e.Err
 	}
-	ctx, cancel := context.WithTimeout(ctx, ProbeTime)
-	defer cancel()
 	if err := knock(ctx, e.Host); err != nil {
 		return nil, err
 	}
@@ -122,6 +120,8 @@ func knock(ctx context.Context, host string) error {
 	if network != "unix" {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, ProbeTime)
+	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {
 		return err

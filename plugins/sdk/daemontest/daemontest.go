@@ -26,7 +26,7 @@ func BuildStandin(t *testing.T) string {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
 	path := filepath.Join(t.TempDir(), "standin")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/standin")
+	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/standin") //nolint:gosec // a path of the test's own
 	cmd.Dir = filepath.Dir(here)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -39,12 +39,12 @@ func BuildStandin(t *testing.T) string {
 // test's own.
 func OwnCopy(t *testing.T, agent string) string {
 	t.Helper()
-	raw, err := os.ReadFile(agent)
+	raw, err := os.ReadFile(agent) //nolint:gosec // a path of the test's own
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "agent")
-	if err := os.WriteFile(path, append(raw, executiontest.NewInstance()...), 0o755); err != nil {
+	if err := os.WriteFile(path, append(raw, executiontest.NewInstance()...), 0o755); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
 	return path
