@@ -11,7 +11,7 @@ main() {
   local here
   here=$(cd "$(dirname "$0")" && pwd)
   apt_install bubblewrap util-linux # for plugins/example
-  "$here/docker-up.sh"
+  "$here/docker-up.sh" runsc
   "$here/base-image.sh"
   "$here/test-images.sh"
   "$here/podman-up.sh"
