@@ -172,7 +172,7 @@ func mayNest(ctx context.Context, path string) error {
 	if os.Getuid() == 0 {
 		return nil
 	}
-	cmd := exec.CommandContext(ctx, path, "--version") //nolint:gosec // the operator's own executable
+	cmd := exec.CommandContext(ctx, path, "--version")
 	cmd.Env = bareEnv()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	asGuest(cmd.SysProcAttr, os.Getuid(), os.Getgid())

@@ -34,8 +34,9 @@ const (
 	maxCounted      = 1 << 22 // more processes than this no kernel has
 )
 
-// cpuPeriod is the kernel's usual one, in microseconds.
-const cpuPeriod = 100_000
+// cpuPeriod is longer than the kernel's usual one, in microseconds: to start a box and its
+// interpreter takes two processors a moment, and would be stopped in the middle.
+const cpuPeriod = 250_000
 
 // order is what a box needs besides its spec. plan has no input but this and the spec.
 type order struct {
