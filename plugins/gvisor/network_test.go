@@ -2,11 +2,13 @@ package gvisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,11 +17,13 @@ import (
 )
 
 // python runs a program in a box by runsc itself: the stand-in for the agent runs nothing.
-func (l *lab) python(t *testing.T, box, code string) string {
+func (l *lab) python(t *testing.T, as *syscall.Credential, box, code string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, l.runsc, "--root="+l.settings.Dir+"/runsc", "exec", "--user=1000:1000", box, "/usr/bin/env", "python3", "-I", "-c", code)
+	cmd.Dir, cmd.Env = "/", []string{}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -30,62 +34,74 @@ func (l *lab) python(t *testing.T, box, code string) string {
 // TestNetworkDoesNotReachTheHost: a box with a network reaches neither what listens on the host,
 // by whatever address, nor where clouds keep credentials.
 func TestNetworkDoesNotReachTheHost(t *testing.T) {
-	l := newLab(t, "gvisor")
-	b := l.backend(t, thisMachine())
-	if b.tunnel() == "" {
-		require(t, "gvisor", fmt.Errorf("there is no slirp4netns"))
-	}
+	users(t, func(t *testing.T, l *lab, as *syscall.Credential) {
+		if network(t) == core.NetworkNone {
+			require(t, "gvisor", errors.New("there is no slirp4netns"))
+		}
+		port, reached := listen(t)
+		b := l.spawn(t, buildPlugin(t, l.dir), as)
+		spec := daemontest.Spec(l.remoteEnv(t, b))
+		image, err := b.EnsureImage(t.Context(), core.ImageHost, core.PullNever, nil)
+		if err != nil {
+			require(t, "gvisor", err)
+		}
+		spec.Image, spec.Digest, spec.Network = core.ImageHost, image.Digest, core.NetworkFull
+		box, err := b.Create(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Destroy(context.WithoutCancel(t.Context()), box.ID)
+		for _, target := range hostAddresses() {
+			got := l.python(t, as, box.ID, fmt.Sprintf("import socket\ntry: socket.create_connection((%q, %s), 2); print('open')\nexcept OSError as e: print(e)", target, port))
+			if strings.Contains(got, "open") {
+				t.Errorf("%s is reached", target)
+			}
+			if target == "169.254.169.254" && !strings.Contains(got, "nreach") && !strings.Contains(got, "No route") {
+				t.Errorf("%s is not barred: %s", target, got)
+			}
+		}
+		select {
+		case address := <-reached:
+			t.Errorf("somebody came to %s", address)
+		default:
+		}
+		if got := l.python(t, as, box.ID, "print(open('/etc/resolv.conf').read())"); !strings.Contains(got, tunnelDNS) {
+			t.Errorf("its resolver is %q", got)
+		}
+	})
+}
+
+// listen listens on all addresses of the host, and tells at which somebody came.
+func listen(t *testing.T) (port string, reached <-chan string) {
+	t.Helper()
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	reached := make(chan string, 100)
+	t.Cleanup(func() { listener.Close() })
+	came := make(chan string, 100)
 	go func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			reached <- conn.LocalAddr().String()
+			came <- conn.LocalAddr().String()
 			conn.Close()
 		}
 	}()
-	spec := daemontest.Spec(l.remoteEnv(t, b))
-	image, err := b.EnsureImage(t.Context(), core.ImageHost, core.PullNever, nil)
-	if err != nil {
-		require(t, "gvisor", err)
-	}
-	spec.Image, spec.Digest, spec.Network = core.ImageHost, image.Digest, core.NetworkFull
-	box, err := b.Create(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Destroy(context.WithoutCancel(t.Context()), box.ID)
+	_, port, _ = net.SplitHostPort(listener.Addr().String())
+	return port, came
+}
 
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
+// hostAddresses are all by which the host, or a cloud's own service, might be reached.
+func hostAddresses() []string {
 	targets := []string{"127.0.0.1", "10.0.2.2", "10.0.2.3", "169.254.169.254", "::1", "fd00:ec2::254"}
 	own, _ := net.InterfaceAddrs()
 	for _, address := range own {
 		targets = append(targets, strings.Split(address.String(), "/")[0])
 	}
-	for _, target := range targets {
-		got := l.python(t, box.ID, fmt.Sprintf("import socket\ntry: socket.create_connection((%q, %s), 2); print('open')\nexcept OSError as e: print(e)", target, port))
-		if strings.Contains(got, "open") {
-			t.Errorf("%s is reached", target)
-		}
-		if target == "169.254.169.254" && !strings.Contains(got, "nreach") && !strings.Contains(got, "No route") {
-			t.Errorf("%s is not barred: %s", target, got)
-		}
-	}
-	select {
-	case address := <-reached:
-		t.Errorf("somebody came to %s", address)
-	default:
-	}
-	if got := l.python(t, box.ID, "print(open('/etc/resolv.conf').read())"); !strings.Contains(got, tunnelDNS) {
-		t.Errorf("its resolver is %q", got)
-	}
+	return targets
 }
 
 func TestBarred(t *testing.T) {
