@@ -67,18 +67,26 @@ func newUserLab(t *testing.T) (*lab, *syscall.Credential) {
 	}
 	as := ordinaryUser(t)
 	l := newLab(t, "gvisor-rootless")
-	readable := filepath.Join(l.dir, "standin") // a test's own folder is closed to others
-	raw, err := os.ReadFile(l.agent)
+	l.agent = readable(t, l.agent, filepath.Join(l.dir, "standin"))
+	l.runsc = readable(t, l.runsc, filepath.Join(l.dir, "runsc"))
+	l.settings.Runsc = l.runsc
+	os.Mkdir(l.settings.Dir, 0o700)
+	os.Chown(l.settings.Dir, int(as.Uid), int(as.Gid))
+	return l, as
+}
+
+// readable copies a program to where everybody can run it: a test's own folder, and root's, are
+// closed to others.
+func readable(t *testing.T, from, to string) string {
+	t.Helper()
+	raw, err := os.ReadFile(from)
 	if err == nil {
-		err = os.WriteFile(readable, raw, 0o755)
+		err = os.WriteFile(to, raw, 0o755)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.agent = readable
-	os.Mkdir(l.settings.Dir, 0o700)
-	os.Chown(l.settings.Dir, int(as.Uid), int(as.Gid))
-	return l, as
+	return to
 }
 
 func TestConformanceAsAnOrdinaryUser(t *testing.T) {
