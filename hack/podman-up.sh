@@ -31,18 +31,21 @@ rootful() {
   socket=/run/boxwright-test/podman.sock
   mkdir -p "$dir" "$(dirname "$socket")"
   configure "$dir"
-  if ! answers "$socket"; then
+  if [ -e "$dir/changed" ] || ! answers "$socket"; then
+    stop "$dir/service.pid"
     say "starting Podman's service, log in $dir/service.log"
     rm -f "$socket"
     CONTAINERS_CONF=$dir/containers.conf setsid nohup podman system service --time 0 "unix://$socket" \
       >"$dir/service.log" 2>&1 </dev/null 9>&- &
+    echo $! >"$dir/service.pid"
     await "$socket" "$dir/service.log"
+    rm -f "$dir/changed"
   fi
   printf 'BOXWRIGHT_PODMAN=unix://%s\n' "$socket"
 }
 
 rootless() {
-  local home runtime socket uid
+  local home runtime socket uid conf
   test_user
   uid=$(id -u "$TEST_USER")
   home=$(getent passwd "$TEST_USER" | cut -d: -f6)
@@ -55,23 +58,26 @@ rootless() {
 [storage]
 driver = "overlay"
 CONF
-  configure "$home/.config/containers"
-  if ! answers "$socket"; then
+  conf=$home/.config/containers
+  configure "$conf"
+  if [ -e "$conf/changed" ] || ! answers "$socket"; then
+    stop "$home/podman.pid"
     say "starting Podman's service of $TEST_USER, log in $home/podman.log"
     rm -f "$socket"
-    as_test_user sh -c "cd && setsid nohup podman system service --time 0 unix://$socket >$home/podman.log 2>&1 </dev/null 9>&- &"
+    as_test_user sh -c "cd && { setsid nohup podman system service --time 0 unix://$socket >$home/podman.log 2>&1 </dev/null 9>&- & echo \$! >podman.pid; }"
     await "$socket" "$home/podman.log"
+    rm -f "$conf/changed"
   fi
   printf 'BOXWRIGHT_PODMAN_ROOTLESS=unix://%s\nBOXWRIGHT_TEST_USER=%s\n' "$socket" "$TEST_USER"
 }
 
 # configure DIR writes the settings that Podman needs without systemd and, on
 # cgroup v1, without crun. By default a process stays for five minutes after
-# each exec.
+# each exec. DIR/changed is there until a service has been started with them.
 configure() {
   local runtime=crun
   [ -e /sys/fs/cgroup/cgroup.controllers ] || runtime=runc
-  cat >"$1/containers.conf" <<CONF
+  cat >"$1/containers.conf.new" <<CONF
 [containers]
 default_ulimits = ["nofile=4096:4096", "nproc=32768:32768"]
 [engine]
@@ -80,7 +86,26 @@ cgroup_manager = "cgroupfs"
 events_logger = "file"
 exit_command_delay = 1
 CONF
-  chmod 644 "$1/containers.conf"
+  chmod 644 "$1/containers.conf.new"
+  cmp -s "$1/containers.conf.new" "$1/containers.conf" || touch "$1/changed"
+  mv "$1/containers.conf.new" "$1/containers.conf"
+}
+
+# stop PIDFILE ends a service that this script started: one with other settings,
+# or one that hangs.
+stop() {
+  local pid deadline=$((SECONDS + 10))
+  pid=$(cat "$1" 2>/dev/null) || return 0
+  case $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) in
+  "podman system service "*) ;;
+  *) return 0 ;;
+  esac
+  say "ending the service that runs as process $pid"
+  kill "$pid" 2>/dev/null || true
+  while kill -0 "$pid" 2>/dev/null; do
+    [ "$SECONDS" -lt "$deadline" ] || kill -9 "$pid" 2>/dev/null || true
+    sleep 0.2
+  done
 }
 
 answers() {
