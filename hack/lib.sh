@@ -35,7 +35,7 @@ lock() {
 apt_install() {
   local missing=() package
   for package in "$@"; do
-    dpkg -s "$package" 2>/dev/null | grep -q '^Status: .* installed$' || missing+=("$package")
+    [[ $(dpkg-query --show --showformat '${Status}' "$package" 2>/dev/null) == *" installed" ]] || missing+=("$package")
   done
   [ ${#missing[@]} -gt 0 ] || return 0
   [ "$(id -u)" = 0 ] || die "needs root to install: ${missing[*]}"
