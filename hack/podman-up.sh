@@ -35,6 +35,7 @@ rootful() {
     stop "$dir/service.pid"
     say "starting Podman's service, log in $dir/service.log"
     rm -f "$socket"
+    cd / # Podman's helpers leave notes where they are
     CONTAINERS_CONF=$dir/containers.conf setsid nohup podman system service --time 0 "unix://$socket" \
       >"$dir/service.log" 2>&1 </dev/null 9>&- &
     echo $! >"$dir/service.pid"

@@ -9,37 +9,35 @@ import (
 	"time"
 
 	"github.com/boxwright/boxwright/adapters/guest"
-	"github.com/boxwright/boxwright/adapters/pluginhost"
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk"
+	"github.com/boxwright/boxwright/plugins/sdk/sdktest"
 	"github.com/boxwright/boxwright/ports/execution"
 )
 
 // boxes measures a backend's own steps, and runs in a box that waits.
 type boxes struct {
-	backend  *pluginhost.Plugin
+	backend  execution.Backend
+	close    func()
 	instance string
 	image    core.Image
 }
 
-func openBoxes(p *place, run string) (*boxes, error) {
-	path, err := p.plugin()
-	if err != nil {
-		return nil, err
-	}
+func openBoxes(ctx context.Context, p *place, run string) (*boxes, error) {
 	settings, err := json.Marshal(p.settings)
 	if err != nil {
 		return nil, err
 	}
 	b := &boxes{instance: "bench-" + run}
-	b.backend = pluginhost.Open(pluginhost.Config{
-		Name: p.backend, Path: path, Settings: settings, EnvAllow: p.environment(),
-		Agents:   map[string]string{runtime.GOARCH: filepath.Join(p.dir, "boxwright-agent-linux-"+runtime.GOARCH)},
-		Instance: b.instance, Server: "bench",
+	b.backend, b.close, err = sdktest.Launch(ctx, filepath.Join(p.dir, "boxwright-backend-"+p.backend), sdktest.Options{
+		Env: p.environment(), Process: p.process(),
+		Config: sdk.Config{
+			Settings: settings, Instance: b.instance, Server: "bench",
+			Agents: map[string]string{runtime.GOARCH: filepath.Join(p.dir, "boxwright-agent-linux-"+runtime.GOARCH)},
+		},
 	})
-	return b, nil
+	return b, err
 }
-
-func (b *boxes) close(ctx context.Context) error { return b.backend.Close(ctx) }
 
 // spec is a box as the server would ask for it.
 func (b *boxes) spec(ctx context.Context) (core.BoxSpec, error) {

@@ -45,7 +45,7 @@ func bench(ctx context.Context, names []string) (err error) {
 	var all []*measured
 	defer func() {
 		for _, m := range all {
-			err = errors.Join(err, m.close(ctx))
+			err = errors.Join(err, m.close())
 		}
 	}()
 	figures := &table{columns: names}
@@ -102,16 +102,15 @@ func open(ctx context.Context, name, state string, figures *table) (*measured, e
 	}
 	m.set("server start to answered initialize", "%s", ms(m.server.startup))
 	m.set("server memory, idle", "%s", rss(m.server.pid))
-	m.boxes, err = openBoxes(p, filepath.Base(state))
+	m.boxes, err = openBoxes(ctx, p, filepath.Base(state))
 	return m, err
 }
 
-func (m *measured) close(ctx context.Context) error {
-	err := m.server.Close()
+func (m *measured) close() error {
 	if m.boxes != nil {
-		err = errors.Join(err, m.boxes.close(ctx))
+		m.boxes.close()
 	}
-	return err
+	return m.server.Close()
 }
 
 func (m *measured) set(row, format string, args ...any) {

@@ -7,8 +7,10 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // place is where boxes are made, and the bare engine there.
@@ -39,7 +41,11 @@ func placeOf(name, state string) (*place, error) {
 		p.bare = append([]string{"podman", "--remote", "--url", host}, once...)
 	case "gvisor", "gvisor-rootless":
 		p.backend, p.settings = "gvisor", map[string]any{"runsc": filepath.Join(p.dir, "runsc")}
-		p.bare = append([]string{filepath.Join(p.dir, "runsc"), "--network=none", "do"}, hello...)
+		p.bare = []string{filepath.Join(p.dir, "runsc"), "--network=none"}
+		if name == "gvisor-rootless" {
+			p.bare = append(p.bare, "--rootless")
+		}
+		p.bare = append(append(p.bare, "do"), hello...)
 	default:
 		return nil, fmt.Errorf("%q is no place that this bench knows", name)
 	}
@@ -124,22 +130,24 @@ func (p *place) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// environment is without the variables of the tests, which a server takes for misspelt settings.
 func (p *place) environment() []string {
 	home := filepath.Join(p.dir, "state")
-	env := append(os.Environ(), "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home, "XDG_CONFIG_HOME="+home)
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "BOXWRIGHT_") })
+	env = append(env, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home, "XDG_CONFIG_HOME="+home)
 	if p.user != nil {
 		env = append(env, "HOME="+p.user.HomeDir, "USER="+p.user.Username, "XDG_RUNTIME_DIR=/run/user/"+p.user.Uid)
 	}
 	return env
 }
 
-// plugin is the path of an executable that is the place's plugin, as its user runs it.
-func (p *place) plugin() (string, error) {
-	plugin := filepath.Join(p.dir, "boxwright-backend-"+p.backend)
-	if p.user == nil {
-		return plugin, nil
+// process says who the plugin runs as.
+func (p *place) process() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	if p.user != nil {
+		uid, _ := strconv.ParseUint(p.user.Uid, 10, 32)
+		gid, _ := strconv.ParseUint(p.user.Gid, 10, 32)
+		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 	}
-	wrapper := filepath.Join(p.dir, "plugin.sh")
-	script := fmt.Sprintf("#!/bin/sh\nexec setpriv --reuid %s --regid %s --init-groups -- %s\n", p.user.Uid, p.user.Gid, plugin)
-	return wrapper, os.WriteFile(wrapper, []byte(script), 0o755) //nolint:gosec // a program
+	return attr
 }

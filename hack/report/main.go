@@ -154,7 +154,7 @@ const (
 )
 
 // cell is how a test went. A test without a result did not end, unless one that it is part of
-// was skipped as a whole.
+// went well without it, or was skipped as a whole.
 func (r run) cell(name string) string {
 	switch r.actions[name] {
 	case "pass":
@@ -165,8 +165,11 @@ func (r run) cell(name string) string {
 		return r.skip(name)
 	}
 	for i := strings.LastIndexByte(name, '/'); i > 0; i = strings.LastIndexByte(name[:i], '/') {
-		if r.actions[name[:i]] == "skip" {
+		switch r.actions[name[:i]] {
+		case "skip":
 			return r.skip(name[:i])
+		case "pass":
+			return notForIt
 		}
 	}
 	return failed
