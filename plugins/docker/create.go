@@ -9,11 +9,16 @@ import (
 	"github.com/docker/docker/api/types/container"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
 	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
 
-// retryPause is between two tries of a clean-up.
-const retryPause = 100 * time.Millisecond
+const (
+	// retryPause is between two tries of one thing.
+	retryPause = 100 * time.Millisecond
+	// startTries is how often a box is started whose agent another server is writing at that moment.
+	startTries = 5
+)
 
 // Create implements execution.Backend.
 func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
@@ -102,6 +107,10 @@ func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.
 // seen, the engine has made an empty one: it is filled again, once.
 func (b *Backend) run(ctx context.Context, e *engine, id string, spec core.BoxSpec, from origin) error {
 	err := e.api.ContainerStart(ctx, id, container.StartOptions{})
+	for try := 0; try < startTries && ctx.Err() == nil && agentfile.IsInFlux(err); try++ {
+		time.Sleep(retryPause)
+		err = e.api.ContainerStart(ctx, id, container.StartOptions{})
+	}
 	if err == nil || ctx.Err() != nil || e.isFilled(ctx, id, from.agent) {
 		return e.fail(ctx, err, "a box of %s could not be started", spec.Image)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/containers/podman/v5/pkg/specgen"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
 	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
 
@@ -19,7 +20,7 @@ import (
 const retryPause = 100 * time.Millisecond
 
 // agentTries is how often one box has its agent's volume made whole, which others may remove meanwhile.
-const agentTries = 3
+const agentTries = 5
 
 // Create implements execution.Backend.
 func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
@@ -55,6 +56,7 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 	}
 	id, err := b.start(caller, engineCtx, e, spec, from)
 	for try := 0; try < agentTries && errors.As(err, &agentLostError{}); try++ {
+		_ = pause(engineCtx, fillPause) // another server may be at it
 		if err = e.refill(engineCtx, from, agentLabels(spec, b.server)); err == nil {
 			id, err = b.start(caller, engineCtx, e, spec, from)
 		}
@@ -131,7 +133,7 @@ func (e *engine) run(ctx context.Context, id string, from origin) error {
 	}
 	whole, unknown := e.isFilled(ctx, id, core.GuestBin, from.agent)
 	err = e.fail(ctx, err, "a box of %s could not be started", from.name)
-	if !whole && unknown == nil {
+	if !whole && unknown == nil || agentfile.IsInFlux(err) {
 		err = agentLostError{err}
 	}
 	return err

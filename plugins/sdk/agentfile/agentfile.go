@@ -78,6 +78,17 @@ func digest(path string) (sum string, size int64, err error) {
 	return hex.EncodeToString(hash.Sum(nil)), size, err
 }
 
+// IsInFlux recognises, by a runtime's words, a box that could not start because its agent was being
+// written at that moment: several servers may fill one volume. It will start in a moment.
+func IsInFlux(err error) bool {
+	if err == nil || !strings.Contains(err.Error(), core.GuestAgent) {
+		return false
+	}
+	return slices.ContainsFunc([]string{"permission denied", "text file busy", "no such file or directory"}, func(words string) bool {
+		return strings.Contains(err.Error(), words)
+	})
+}
+
 // Archive returns a tar archive of the agent, named as in core.GuestBin, and then Mark.
 func (f File) Archive() (io.Reader, error) {
 	content, err := os.ReadFile(f.Path)

@@ -32,6 +32,23 @@ func TestOf(t *testing.T) {
 	}
 }
 
+func TestIsInFlux(t *testing.T) {
+	for text, want := range map[string]bool{
+		`runc create failed: exec: "/opt/boxwright/bin/boxwright-agent": permission denied: OCI permission denied`: true,
+		`exec: "/opt/boxwright/bin/boxwright-agent": text file busy`:                                               true,
+		`exec: "/opt/boxwright/bin/boxwright-agent": stat …: no such file or directory`:                            true,
+		`exec: "/opt/boxwright/bin/boxwright-agent": exec format error`:                                            false,
+		`exec: "/bin/sh": permission denied`:                                                                       false,
+	} {
+		if got := IsInFlux(errors.New(text)); got != want {
+			t.Errorf("%s: got %v", text, got)
+		}
+	}
+	if IsInFlux(nil) {
+		t.Error("no error is one")
+	}
+}
+
 func TestArchive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agent")
 	if err := os.WriteFile(path, []byte("agent"), 0o600); err != nil {
