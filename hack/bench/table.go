@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -26,20 +27,18 @@ func (t *table) set(row, column, format string, args ...any) {
 
 func (t *table) print() {
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	for _, column := range t.columns {
-		fmt.Fprintf(out, "\t%s", column)
-	}
-	fmt.Fprintln(out)
+	line := func(cells ...string) { _, _ = out.Write([]byte(strings.Join(cells, "\t") + "\n")) }
+	line(append([]string{""}, t.columns...)...)
 	for _, row := range t.rows {
-		fmt.Fprint(out, row)
+		cells := []string{row}
 		for _, column := range t.columns {
 			cell := t.cells[row][column]
 			if cell == "" {
 				cell = "-"
 			}
-			fmt.Fprintf(out, "\t%s", cell)
+			cells = append(cells, cell)
 		}
-		fmt.Fprintln(out)
+		line(cells...)
 	}
 	_ = out.Flush()
 }

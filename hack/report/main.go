@@ -117,32 +117,34 @@ func rows(runs []run) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// table is built in memory, whose writers do not fail.
 func table(w io.Writer, runs []run) {
-	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(out, "case")
-	for _, r := range runs {
-		fmt.Fprintf(out, "\t%s", r.place)
-	}
-	fmt.Fprintln(out)
-	sums := make([]map[string]int, len(runs))
-	for i := range runs {
-		sums[i] = map[string]int{}
-	}
-	for _, name := range rows(runs) {
-		fmt.Fprint(out, strings.ReplaceAll(strings.TrimPrefix(name, "Test"), "_", " "))
+	var text strings.Builder
+	out := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	line := func(first string, cell func(i int, r run) string) {
+		cells := []string{first}
 		for i, r := range runs {
+			cells = append(cells, cell(i, r))
+		}
+		_, _ = out.Write([]byte(strings.Join(cells, "\t") + "\n"))
+	}
+	sums := make([]map[string]int, len(runs))
+	line("case", func(i int, r run) string {
+		sums[i] = map[string]int{}
+		return r.place
+	})
+	for _, name := range rows(runs) {
+		line(strings.ReplaceAll(strings.TrimPrefix(name, "Test"), "_", " "), func(i int, r run) string {
 			cell := r.cell(name)
 			sums[i][cell]++
-			fmt.Fprintf(out, "\t%s", cell)
-		}
-		fmt.Fprintln(out)
+			return cell
+		})
 	}
-	fmt.Fprint(out, "ok / not for it / skipped / failed")
-	for _, sum := range sums {
-		fmt.Fprintf(out, "\t%d/%d/%d/%d", sum[ok], sum[notForIt], sum[skipped], sum[failed])
-	}
-	fmt.Fprintln(out)
+	line("ok / not for it / skipped / failed", func(i int, _ run) string {
+		return fmt.Sprintf("%d/%d/%d/%d", sums[i][ok], sums[i][notForIt], sums[i][skipped], sums[i][failed])
+	})
 	_ = out.Flush()
+	_, _ = io.WriteString(w, text.String())
 }
 
 // The cells of the table.
@@ -196,13 +198,14 @@ func explain(w io.Writer, runs []run) bool {
 			continue
 		}
 		well = false
-		fmt.Fprintf(w, "\n=== %s: %d failed\n", r.place, len(bad))
+		said := []string{fmt.Sprintf("\n=== %s: %d failed\n", r.place, len(bad))}
 		for _, name := range append(bad, r.parents(bad)...) {
-			fmt.Fprint(w, r.output[name])
+			said = append(said, r.output[name])
 		}
 		if len(bad) == 0 || !r.ended {
-			fmt.Fprint(w, r.output[""])
+			said = append(said, r.output[""])
 		}
+		_, _ = io.WriteString(w, strings.Join(said, ""))
 	}
 	return well
 }

@@ -26,6 +26,7 @@ func TestTable(t *testing.T) {
 	dead := runOf(t, "dead", `{"Action":"skip","Test":"TestCases"}`, `cannot compile`)
 	var out strings.Builder
 	table(&out, []run{docker, gvisor, dead})
+	//nolint:dupword // cells may be alike
 	want := `case                                docker   gvisor   dead
 Cases/B1 a                          ok       ok       skip
 Cases/B2                            FAIL     ok       skip
