@@ -42,15 +42,8 @@ func openBoxes(ctx context.Context, p *place, run string) (*boxes, error) {
 // spec is a box as the server would ask for it.
 func (b *boxes) spec(ctx context.Context) (core.BoxSpec, error) {
 	if b.image.Ref == "" {
-		info, err := b.backend.Info(ctx)
-		if err != nil {
-			return core.BoxSpec{}, err
-		}
-		ref := info.DefaultImage
-		if ref == "" {
-			ref = image
-		}
-		if b.image, err = b.backend.EnsureImage(ctx, ref, core.PullMissing, nil); err != nil {
+		var err error
+		if b.image, err = b.backend.EnsureImage(ctx, image, core.PullMissing, nil); err != nil {
 			return core.BoxSpec{}, err
 		}
 	}

@@ -40,7 +40,10 @@ func placeOf(name, state string) (*place, error) {
 		p.backend, p.settings = "podman", map[string]any{"host": host}
 		p.bare = append([]string{"podman", "--remote", "--url", host}, once...)
 	case "gvisor", "gvisor-rootless":
-		p.backend, p.settings = "gvisor", map[string]any{"runsc": filepath.Join(p.dir, "runsc")}
+		p.backend, p.settings = "gvisor", map[string]any{
+			"runsc": filepath.Join(p.dir, "runsc"), "dir": filepath.Join(p.dir, "state", "gvisor"),
+			"images": map[string]string{image: filepath.Join(p.dir, "images.tar")},
+		}
 		p.bare = []string{filepath.Join(p.dir, "runsc"), "--network=none"}
 		if name == "gvisor-rootless" {
 			p.bare = append(p.bare, "--rootless")
@@ -67,11 +70,15 @@ func (p *place) furnish() error {
 		}
 	}
 	files, _ := filepath.Glob(filepath.Join("bin", "*"))
-	if runsc := os.Getenv("BOXWRIGHT_RUNSC"); runsc != "" {
-		files = append(files, runsc)
-	}
+	names := map[string]string{}
 	for _, file := range files {
-		if err := copyProgram(file, filepath.Join(p.dir, filepath.Base(file))); err != nil {
+		names[filepath.Base(file)] = file
+	}
+	if p.backend == "gvisor" {
+		names["runsc"], names["images.tar"] = os.Getenv("BOXWRIGHT_RUNSC"), os.Getenv("BOXWRIGHT_TEST_IMAGES")
+	}
+	for name, file := range names {
+		if err := copyProgram(file, filepath.Join(p.dir, name)); err != nil {
 			return err
 		}
 	}
@@ -105,15 +112,11 @@ func (p *place) give(path string) error {
 func (p *place) configFile() string { return filepath.Join(p.dir, "boxwright.yaml") }
 
 func (p *place) config() map[string]any {
-	images := map[string]any{}
-	if p.backend != "gvisor" {
-		images["default"] = image
-	}
 	return map[string]any{
 		"backend":  p.backend,
 		"backends": map[string]any{p.backend: map[string]any{"settings": p.settings}},
 		"limits":   map[string]any{"unenforced": "warn"},
-		"images":   images,
+		"images":   map[string]any{"default": image},
 		"storage":  map[string]any{"dir": filepath.Join(p.dir, "state")},
 		"log":      map[string]any{"level": "warn"},
 	}

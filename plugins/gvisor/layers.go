@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -228,7 +229,8 @@ func (u *unpacker) file(name string, header *tar.Header, content io.Reader) erro
 	if !u.own {
 		mode |= 0o400
 	}
-	return errors.Join(err, file.Close(), u.chown(name, header), u.root.Chmod(name, mode))
+	// Python takes a compiled file for outdated whose source has another time, and compiles it each time.
+	return errors.Join(err, file.Close(), u.chown(name, header), u.root.Chmod(name, mode), u.root.Chtimes(name, time.Time{}, header.ModTime))
 }
 
 // chown gives an entry to its owner in the archive.

@@ -90,6 +90,24 @@ func TestLayerThatIsTooBig(t *testing.T) {
 	}
 }
 
+// TestFilesKeepTheirTimes: Python compares a source's time with the one in its compiled file.
+func TestFilesKeepTheirTimes(t *testing.T) {
+	at := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	w.WriteHeader(&tar.Header{Name: "module.py", Typeflag: tar.TypeReg, Mode: 0o644, Size: 1, ModTime: at})
+	w.Write([]byte("x"))
+	w.Close()
+	dir := t.TempDir()
+	u := unpacker{ctx: t.Context(), left: 64}
+	if err := u.unpack(&archive, dir); err != nil {
+		t.Fatal(err)
+	}
+	if got := changed(t, filepath.Join(dir, "module.py")); !got.Equal(at) {
+		t.Errorf("the file is of %s, want %s", got, at)
+	}
+}
+
 // FuzzUnpack: whatever an archive is, it ends well, and makes only plain things.
 func FuzzUnpack(f *testing.F) {
 	f.Add(archiveOf(f, entry{name: "a/", mode: 0o755}, entry{name: "a/b", content: "x"}, entry{name: "l", kind: tar.TypeSymlink, link: "/etc"}))
