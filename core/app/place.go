@@ -58,7 +58,8 @@ func (s *Service) pick(ctx context.Context, j job) (*place, error) {
 }
 
 // pickBackend names the backend for an image, or "" for the default. A route is the operator's word:
-// a client may choose only where none applies.
+// a client may choose only where none applies. Without an image it answers as far as it can: once the
+// chosen backend has named its own, it has to be asked again.
 func (s Settings) pickBackend(asked, image string) (string, error) {
 	if asked != "" && !slices.Contains(s.Choices, asked) {
 		return "", core.Errorf(core.ErrInvalid, "there is no backend %.60q", asked).WithHint("%s", s.choicesHint())

@@ -60,19 +60,49 @@ func TestWhereARunGoes(t *testing.T) {
 	}
 }
 
-// The image that the operator names as the default counts for routes; the backend's own cannot.
+// A route counts for a run that names no image, too: by the operator's default, or else by what the chosen
+// backend would take.
 func TestTheDefaultImageIsRouted(t *testing.T) {
-	for image, want := range map[string]string{"python:3.12": "b", "": "a"} {
-		service, _, _ := pair(t, func(s *app.Settings) {
-			s.DefaultImage, s.Routes = image, core.Routes{{Image: "python", Backend: "b"}}
-			if image != "" {
-				s.Routes[0].Image = "docker.io/library/python:3.12"
-			}
+	for name, c := range map[string]struct {
+		usual, ofA, ofB, pattern string
+		asked, want, image       string
+		kind                     core.Kind
+	}{
+		"the operator's":         {usual: "python:3.12", pattern: "docker.io/library/python:3.12", want: "b", image: "python:3.12"},
+		"the last resort":        {pattern: "python", want: "b", image: app.FallbackImage},
+		"the backend's own":      {ofA: "team/tool:1", pattern: "team/*", want: "b", image: "team/tool:1"},
+		"not that of b":          {ofB: core.ImageHost, pattern: "python", want: "b", image: app.FallbackImage},
+		"of another pattern":     {ofB: core.ImageHost, pattern: "host", want: "a", image: app.FallbackImage},
+		"asked for":              {pattern: "python", asked: "b", want: "b", image: app.FallbackImage},
+		"asked for, elsewhere":   {pattern: "python", asked: "a", kind: core.ErrDenied},
+		"the operator's, denied": {usual: "python:3.12", pattern: "python", asked: "a", kind: core.ErrDenied},
+	} {
+		service, a, b := pair(t, func(s *app.Settings) {
+			s.DefaultImage, s.Choices = c.usual, []string{"a", "b"}
+			s.Routes = core.Routes{{Image: c.pattern, Backend: "b"}}
 		})
-		record, err := service.RunOnce(t.Context(), request("x"), nil)
-		if err != nil || record.Backend != want {
-			t.Errorf("%q: on %q, %v", image, record.Backend, err)
+		a.image, b.image = c.ofA, c.ofB
+		r := request("x")
+		r.Backend = c.asked
+		record, err := service.RunOnce(t.Context(), r, nil)
+		if record.Backend != c.want || record.Image.Ref != c.image || core.KindOf(err) != c.kind {
+			t.Errorf("%s: on %q in %q, %v", name, record.Backend, record.Image.Ref, err)
 		}
+		if made := len(a.specs); c.want != "a" && made > 0 {
+			t.Errorf("%s: a made %d boxes", name, made)
+		}
+	}
+}
+
+// The backend to which the default image is sent has to hold all limits, as any other.
+func TestTheRoutedBackendIsCheckedToo(t *testing.T) {
+	service, _, b := pair(t, func(s *app.Settings) {
+		s.DefaultImage, s.Routes = "", core.Routes{{Image: "python", Backend: "b"}}
+	})
+	b.breaks("hold memory", errors.New("no"))
+	_, err := service.RunOnce(t.Context(), request("x"), nil)
+	if core.KindOf(err) != core.ErrUnsupported || !strings.Contains(err.Error(), "backend b: ") || len(b.specs) != 0 {
+		t.Errorf("got %v, made %d boxes", err, len(b.specs))
 	}
 }
 

@@ -85,19 +85,28 @@ func (r *run) do(ctx context.Context) (core.Record, error) {
 	return r.record, nil
 }
 
-// settle decides where the program runs, and in which image.
+// settle decides where the program runs, and in which image. An image that only the backend could name
+// may have a route as well: it counts as if the client had named the image.
 func (r *run) settle(ctx context.Context) error {
+	info, err := r.choose(ctx)
+	if err != nil {
+		return err
+	}
+	if r.image, err = r.settings.pickImage(r.image, info); err != nil {
+		return err
+	}
+	_, err = r.choose(ctx)
+	return err
+}
+
+// choose sets the place, by what is known of the image so far.
+func (r *run) choose(ctx context.Context) (core.Info, error) {
 	on, err := r.pick(ctx, r.job)
 	if err != nil {
-		return err
-	}
-	info, err := on.told(ctx, r.settings.Unenforced)
-	if err != nil {
-		return err
+		return core.Info{}, err
 	}
 	r.place = on
-	r.image, err = r.settings.pickImage(r.image, info)
-	return err
+	return on.told(ctx, r.settings.Unenforced)
 }
 
 // stallLimit is how long a backend may be silent while it gets an image.
