@@ -31,7 +31,9 @@ type meter struct {
 // Watcher watches one box.
 type Watcher struct {
 	bounds Bounds
-	meter  meter
+	// meter makes one for each Start: a look that is under way when a program's watch is stopped may last into
+	// the next one's, and what a meter remembers is not for two at a time.
+	meter func() meter
 }
 
 // New returns a watcher. Without bounds it never sees a breach.
@@ -39,22 +41,23 @@ func New(bounds Bounds) *Watcher {
 	if bounds == (Bounds{}) {
 		return &Watcher{}
 	}
-	return &Watcher{bounds: bounds, meter: newMeter()}
+	return &Watcher{bounds: bounds, meter: newMeter}
 }
 
 // Start begins to watch. Breaches come on the channel until stop is called.
 func (w *Watcher) Start() (breaches <-chan Breach, stop func()) {
-	if w == nil {
+	if w == nil || w.meter == nil {
 		return nil, func() {}
 	}
+	meter := w.meter()
 	found, done := make(chan Breach, 2), make(chan struct{})
 	// Each on its own: to measure memory exactly can mean to wait for a lock of a process that does not get
 	// its turn, in a crowd that only the other one would see.
-	if w.bounds.Memory > 0 && w.meter.memory != nil {
-		go watch(w.meter.memory, w.bounds.Memory, growth, done, func(now int64) { found <- tooMuch(now, w.bounds.Memory) })
+	if w.bounds.Memory > 0 && meter.memory != nil {
+		go watch(meter.memory, w.bounds.Memory, growth, done, func(now int64) { found <- tooMuch(now, w.bounds.Memory) })
 	}
-	if w.bounds.Processes > 0 && w.meter.tasks != nil {
-		go watch(w.meter.tasks, w.bounds.Processes, births, done, func(now int64) { found <- tooMany(now, w.bounds.Processes) })
+	if w.bounds.Processes > 0 && meter.tasks != nil {
+		go watch(meter.tasks, w.bounds.Processes, births, done, func(now int64) { found <- tooMany(now, w.bounds.Processes) })
 	}
 	return found, func() { close(done) }
 }

@@ -36,7 +36,7 @@ func TestBreachOfEachBound(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := &Watcher{bounds: Bounds{Memory: 10 << 20, Processes: 7}, meter: c.meter}
+			w := &Watcher{bounds: Bounds{Memory: 10 << 20, Processes: 7}, meter: func() meter { return c.meter }}
 			breaches, stop := w.Start()
 			defer stop()
 			select {
@@ -52,7 +52,7 @@ func TestBreachOfEachBound(t *testing.T) {
 }
 
 func TestNothingToWatch(t *testing.T) {
-	for name, w := range map[string]*Watcher{"nil": nil, "no bounds": New(Bounds{}), "not measured": {bounds: Bounds{Memory: 1, Processes: 1}}} {
+	for name, w := range map[string]*Watcher{"nil": nil, "no bounds": New(Bounds{}), "not measured": {bounds: Bounds{Memory: 1, Processes: 1}, meter: func() meter { return meter{} }}} {
 		breaches, stop := w.Start()
 		select {
 		case got := <-breaches:
@@ -66,7 +66,9 @@ func TestNothingToWatch(t *testing.T) {
 // TestWatchingEnds: nothing is measured any more for a program that is over.
 func TestWatchingEnds(t *testing.T) {
 	looks := make(chan struct{})
-	w := &Watcher{bounds: Bounds{Memory: 10}, meter: meter{memory: func(int64) int64 { looks <- struct{}{}; return 0 }}}
+	w := &Watcher{bounds: Bounds{Memory: 10}, meter: func() meter {
+		return meter{memory: func(int64) int64 { looks <- struct{}{}; return 0 }}
+	}}
 	_, stop := w.Start()
 	<-looks
 	stop()
@@ -78,6 +80,55 @@ func TestWatchingEnds(t *testing.T) {
 		case <-time.After(3 * longest):
 		}
 	case <-time.After(3 * longest):
+	}
+}
+
+// TestALookThatLasts: one that outlives its program's watch shares nothing with the next one's. What is shared,
+// the race detector sees.
+func TestALookThatLasts(t *testing.T) {
+	entered, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	made := 0
+	w := &Watcher{bounds: Bounds{Memory: 10}, meter: func() meter {
+		made++
+		m, slow := &procMeter{root: "/proc"}, made == 1
+		return meter{memory: func(int64) int64 {
+			if slow {
+				entered <- struct{}{}
+				<-goOn
+				defer close(ended)
+			}
+			m.unnamed(nil)
+			return 100
+		}}
+	}}
+	_, stop := w.Start()
+	<-entered
+	stop()
+	breaches, stop := w.Start()
+	defer stop()
+	close(goOn)
+	select {
+	case <-breaches:
+	case <-time.After(patience):
+		t.Error("the second watch sees nothing")
+	}
+	<-ended
+	if made != 2 {
+		t.Errorf("%d meters for two programs", made)
+	}
+}
+
+// TestRealMetersAreApart is the same with what the agent really uses.
+func TestRealMetersAreApart(t *testing.T) {
+	w := New(Bounds{Memory: 1 << 50, Processes: 1 << 20})
+	var stops []func()
+	for range 3 {
+		_, stop := w.Start()
+		stops = append(stops, stop)
+	}
+	time.Sleep(3 * longest) // a few looks of each, at the same time
+	for _, stop := range stops {
+		stop()
 	}
 }
 
