@@ -56,39 +56,57 @@ print(total >> 20 < 256)`))
 // hidingForks: the children leave their group and session, close everything, and go on.
 func hidingForks(t *testing.T, _ *server) {
 	s := serve(t, setup{config: "limits: {pids: 64}\n"})
-	r := s.run(t, program(`import os, sys
-while True:
+	r := s.run(t, program(`import os, time
+made = 0
+for _ in range(2000):
     try:
         if os.fork() == 0:
             os.setsid()
             os.closerange(0, 100)
-    except OSError: pass`, "timeout_seconds", 5))
-	if r.isError || r.Status == "ok" {
-		t.Errorf("got %.3000s", r.raw)
-	}
+            time.sleep(60)
+            os._exit(0)
+        made += 1
+    except OSError: break
+print(made, flush=True)
+os._exit(0)`, "timeout_seconds", 30))
+	heldTo(t, r, 64)
 	stillWorks(t, s)
 	s.awaitNoBoxes(t)
 }
 
 func threads(t *testing.T, _ *server) {
 	s := serve(t, setup{config: "limits: {pids: 64}\n"})
-	r := s.run(t, program(`import threading, time
+	r := s.run(t, program(`import os, threading, time
 made = 0
 try:
-    for _ in range(3000):
-        threading.Thread(target=time.sleep, args=(30,), daemon=True).start()
+    for _ in range(2000):
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
         made += 1
 except RuntimeError: pass
-print(made < 64, flush=True)
-import os
-os._exit(0)`, "timeout_seconds", 20))
-	if r.isError || r.Status == "ok" && r.Stdout != "True\n" {
-		t.Errorf("got %.3000s", r.raw)
-	}
+print(made, flush=True)
+os._exit(0)`, "timeout_seconds", 30))
+	heldTo(t, r, 64)
 	stillWorks(t, s)
 }
 
-// processorHog has more processes than it may use processors. What they used is told by the
+// heldTo wants a program that made processes to have been stopped at a limit: either the last one
+// could not be made, and it says how many could, or the whole program was ended for it.
+func heldTo(t *testing.T, r result, limit int) {
+	t.Helper()
+	made, err := strconv.Atoi(strings.TrimSpace(r.Stdout))
+	switch {
+	case r.isError:
+		t.Errorf("got %.3000s", r.raw)
+	case r.Status == "ok" && (err != nil || made >= limit):
+		t.Errorf("it made %q of %d: %.3000s", r.Stdout, limit, r.raw)
+	case r.Status == "failed" && !strings.Contains(strings.Join(r.Warnings, "\n"), "processes"):
+		t.Errorf("nothing is told of processes: %.3000s", r.raw)
+	case r.Status != "ok" && r.Status != "failed":
+		t.Errorf("got %.3000s", r.raw)
+	}
+}
+
+// processorHog has more processes than it may use processors. What they used is told by the box's
 // kernel, so that a busy machine cannot make it fail.
 func processorHog(t *testing.T, _ *server) {
 	s := serve(t, setup{config: "limits: {cpus: 0.5}\n"})
@@ -109,7 +127,11 @@ print((used.children_user + used.children_system) / took)`, "timeout_seconds", 6
 	if err != nil {
 		t.Fatal(err)
 	}
-	if held := !here().isDeclared(cpuNotHeld); held && share > 0.75 {
+	most := 0.75
+	if here().backend == "gvisor" {
+		most = 1.25 // its kernel counts the time in which the machine's kernel held it back; without a bound it is 2
+	}
+	if held := !here().isDeclared(cpuNotHeld); held && share > most {
 		t.Errorf("four processes used %.2f processors of 0.5", share)
 	}
 	stillWorks(t, s)

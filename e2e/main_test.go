@@ -105,6 +105,11 @@ func absence(what string) string {
 	switch what {
 	case "engine":
 		return engineAbsence()
+	case "root":
+		if os.Getuid() != 0 {
+			return "only root can make another network"
+		}
+		return ""
 	case "clients":
 		for _, name := range []string{"BOXWRIGHT_CLIENT_MCP1", "BOXWRIGHT_CLIENT_MCP2", "BOXWRIGHT_INSPECTOR"} {
 			if _, err := os.Stat(os.Getenv(name)); err != nil {

@@ -16,9 +16,7 @@ import (
 // network reach through this machine, as they reach a company's own servers.
 func listenElsewhere(t *testing.T) net.Listener {
 	t.Helper()
-	if os.Getuid() != 0 {
-		t.Skip("only root can make another network")
-	}
+	require(t, "root")
 	n := rand.IntN(1 << 16)
 	name, near := fmt.Sprintf("bw-e2e-%04x", n), fmt.Sprintf("bwe%04x", n)
 	subnet := fmt.Sprintf("10.%d.%d.", 192+n>>8&63, n&255)

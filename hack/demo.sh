@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the main job through a real MCP client: two programs, as a model would
-# send them. "make demo" calls it, once the binaries are there. It uses Docker
-# where that answers, and gVisor, which needs no engine, where none does.
+# Runs the main job through a real MCP client: programs as a model would send
+# them. "make demo" calls it, once the binaries are there. It uses Docker where
+# that answers, and gVisor, which needs no engine, where none does.
 
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
@@ -9,14 +9,35 @@
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$here/../bin
 
-if docker_answers; then
-  "$here/base-image.sh"
-elif ! have runsc && [ ! -e "$bin/runsc" ]; then
-  say "no Docker answers: boxes will be made with gVisor, without an engine"
-  eval "$("$here/runsc.sh")"
-  cp "$BOXWRIGHT_RUNSC" "$bin/runsc"
-fi
+main() {
+  if docker_answers; then
+    "$here/base-image.sh"
+  else
+    without_engine
+  fi
+  local clients
+  clients=$("$here/clients.sh" demo)
+  eval "$clients"
+  exec "$BOXWRIGHT_CLIENT_MCP1" "$here/demo.py" "$bin/boxwright" "$here/../demo-output"
+}
 
-clients=$("$here/clients.sh" demo)
-eval "$clients"
-exec "$BOXWRIGHT_CLIENT_MCP1" "$here/demo.py" "$bin/boxwright" "$here/../demo-output"
+# without_engine makes gVisor ready. Packages are fetched through slirp4netns,
+# by the machine's own pip or uv; without these the demo leaves the plot out.
+without_engine() {
+  local built
+  if ! have runsc && [ ! -e "$bin/runsc" ]; then
+    say "no Docker answers: boxes will be made with gVisor, without an engine"
+    built=$("$here/runsc.sh")
+    eval "$built"
+    cp "$BOXWRIGHT_RUNSC" "$bin/runsc"
+  fi
+  if ! have slirp4netns && [ "$(id -u)" = 0 ] && have apt-get; then
+    apt_install slirp4netns
+  fi
+  if ! have slirp4netns || ! python3 -m pip --version >/dev/null 2>&1 && ! have uv; then
+    say "the plot is left out: its package needs slirp4netns, and pip or uv, on this machine"
+    export DEMO_PLOT=no
+  fi
+}
+
+main
