@@ -57,7 +57,11 @@ and prints its version, its engine, and whether it works or why not.`,
 				}
 				folder = filepath.Dir(self)
 			}
-			plugins := askAll(c.Context(), findPlugins(folder, settings.Backends))
+			found, err := findPlugins(folder, settings)
+			if err != nil {
+				return err
+			}
+			plugins := askAll(c.Context(), found)
 			if asJSON {
 				return writeJSON(c.OutOrStdout(), plugins)
 			}
@@ -78,41 +82,27 @@ func loadSettings(file string) (config.Config, error) {
 	return config.Load(source)
 }
 
-// findPlugins returns how to start each plugin, by name.
-func findPlugins(folder string, sections map[string]config.Backend) []pluginhost.Config {
-	paths := map[string]string{}
+// findPlugins returns how the server would start each plugin, by name.
+func findPlugins(folder string, c config.Config) ([]pluginhost.Config, error) {
+	names := map[string]bool{}
 	files, _ := filepath.Glob(filepath.Join(folder, pluginPrefix+"*")) // the pattern is well-formed
 	for _, path := range files {
-		paths[pluginName(path)] = path
+		names[pluginName(path)] = true
 	}
-	for name, section := range sections {
-		if section.Path != "" {
-			paths[name] = section.Path
-		} else if _, found := paths[name]; !found {
-			paths[name] = filepath.Join(folder, pluginPrefix+cmp.Or(section.Plugin, name))
-		}
+	for name := range c.Backends {
+		names[name] = true
 	}
 	var found []pluginhost.Config
-	for _, name := range slices.Sorted(maps.Keys(paths)) {
-		section := sections[name]
-		found = append(found, pluginhost.Config{
-			Name: name, Path: paths[name], SHA256: section.SHA256, EnvAllow: pluginEnv(section.Env),
-			Settings: settingsOf(section), Instance: executiontest.NewInstance(), Server: "list",
-		})
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		plugin, err := pluginConfig(c, name)
+		if err != nil {
+			return nil, err
+		}
+		plugin.Path = cmp.Or(plugin.Path, filepath.Join(folder, pluginPrefix+plugin.Plugin))
+		plugin.Instance, plugin.Server = executiontest.NewInstance(), "list"
+		found = append(found, plugin)
 	}
-	return found
-}
-
-// settingsOf is the section's settings as a plugin gets them; what is no JSON is none.
-func settingsOf(section config.Backend) json.RawMessage {
-	if section.Settings == nil {
-		return nil
-	}
-	raw, err := json.Marshal(section.Settings)
-	if err != nil {
-		return nil
-	}
-	return raw
+	return found, nil
 }
 
 // askAll asks all plugins at the same time.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/core/app"
 )
 
 //go:embed plugin_template
@@ -57,7 +58,7 @@ filled in, a test that runs the suite of the backend port, and a README. It comp
 	c.Flags().StringVar(&folder, "dir", "", "the folder to make; default boxwright-backend-NAME")
 	c.Flags().StringVar(&p.Module, "module", "", "the name of the Go module; default boxwright-backend-NAME")
 	c.Flags().StringVar(&p.Replace, "replace", "", "a folder with Boxwright's sources, to build with instead of a release")
-	c.Flags().StringVar(&p.Image, "image", fallbackImage, "the image of the test's boxes")
+	c.Flags().StringVar(&p.Image, "image", app.FallbackImage, "the image of the test's boxes")
 	return c
 }
 

@@ -77,17 +77,24 @@ func (v *verification) finish(ctx context.Context, out io.Writer, asJSON bool) e
 	return v.outcome(ctx, left)
 }
 
-// outcome is nil if no sentence is broken.
+// outcome is nil if no sentence is broken. One that is counts more than those that were not reached.
 func (v *verification) outcome(ctx context.Context, left error) error {
 	switch {
+	case v.Broken > 0:
+		return exitError{core.Errorf(core.ErrUnsupported, "%s does not keep %d of the %d sentences%s", v.Name, v.Broken, len(v.Findings), v.unreached()), exitBroken}
 	case v.NotReached > 0:
 		return exitError{endedEarly(ctx), exitNotVerified}
-	case v.Broken > 0:
-		return exitError{core.Errorf(core.ErrUnsupported, "%s does not keep %d of the %d sentences", v.Name, v.Broken, len(v.Findings)), exitBroken}
 	case left != nil:
 		return exitError{core.Errorf(core.KindOf(left), "what was made could not be removed: %w", left), exitBroken}
 	}
 	return nil
+}
+
+func (v *verification) unreached() string {
+	if v.NotReached == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d were not reached", v.NotReached)
 }
 
 // check makes one check, and removes what it leaves. The agent's volume stays for the next one.

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/boxwright/boxwright/adapters/config"
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/execution/executiontest"
 	"github.com/boxwright/boxwright/ports/execution/executiontest/mutants"
@@ -256,5 +258,72 @@ func TestList(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, name, strings.ReplaceAll(buf.String(), folder, "DIR"))
+	}
+}
+
+// TestFindPlugins: what is listed is what the server would start.
+func TestFindPlugins(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{"docker", "extra"} {
+		if err := os.WriteFile(filepath.Join(folder, "boxwright-backend-"+name), nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := config.Config{Backends: map[string]config.Backend{
+		"docker":   {Plugin: "extra", Settings: map[string]any{"runtime": "runsc"}, Env: []string{"A=b"}},
+		"pinned":   {Path: "/opt/x", SHA256: "ab"},
+		"nowhere":  {},
+		"of extra": {Plugin: "extra"},
+	}}
+	found, err := findPlugins(folder, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range found {
+		got = append(got, strings.Join([]string{p.Name, strings.TrimPrefix(p.Path, folder), p.SHA256, string(p.Settings), strings.Join(p.EnvAllow, " ")}, "|"))
+	}
+	want := []string{
+		`docker|/boxwright-backend-extra||{"runtime":"runsc"}|PATH HOME A=b`,
+		"extra|/boxwright-backend-extra|||",
+		"nowhere|/boxwright-backend-nowhere|||",
+		"of extra|/boxwright-backend-extra|||",
+		"pinned|/opt/x|ab||",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+	c.Backends["nowhere"] = config.Backend{Settings: map[string]any{"size": math.Inf(1)}}
+	if _, err := findPlugins(folder, c); core.KindOf(err) != core.ErrInvalid || !strings.Contains(err.Error(), "backends.nowhere.settings") {
+		t.Errorf("settings that no plugin can get: %v", err)
+	}
+}
+
+// TestWhatVerifyingComesTo: what is known to be broken counts, also if the time was too short for the rest.
+func TestWhatVerifyingComesTo(t *testing.T) {
+	ended, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	left := core.Errorf(core.ErrUnavailable, "no")
+	for name, c := range map[string]struct {
+		broken, notReached int
+		left               error
+		code               int
+		want               string
+	}{
+		"all is well":            {},
+		"something is broken":    {1, 0, nil, exitBroken, "mine does not keep 1 of the 4 sentences"},
+		"too little time":        {0, 2, nil, exitNotVerified, "verifying took too long"},
+		"both":                   {1, 2, nil, exitBroken, "mine does not keep 1 of the 4 sentences; 2 were not reached"},
+		"something is left":      {0, 0, left, exitBroken, "what was made could not be removed"},
+		"something else is left": {0, 1, left, exitNotVerified, "verifying took too long"},
+	} {
+		v := &verification{Name: "mine", Findings: make([]finding, 4), Broken: c.broken, NotReached: c.notReached}
+		err, code := v.outcome(ended, c.left), 0
+		if err != nil {
+			code = exitCode(err)
+		}
+		if code != c.code || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: it ends with %d, %v", name, code, err)
+		}
 	}
 }

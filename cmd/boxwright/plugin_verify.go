@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/boxwright/boxwright/adapters/pluginhost"
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/core/app"
 	"github.com/boxwright/boxwright/plugins/sdk/sdktest"
 	"github.com/boxwright/boxwright/ports/execution/executiontest"
 )
@@ -25,9 +27,6 @@ const (
 	exitBroken      = 1
 	exitNotVerified = 2
 )
-
-// fallbackImage is used when neither the operator nor the plugin names one.
-const fallbackImage = "python:3.11-slim"
 
 // verifyFlags are the flags of plugin verify.
 type verifyFlags struct {
@@ -50,7 +49,7 @@ func pluginVerifyCommand() *cobra.Command {
 of every sentence of the backend port whether it is kept, broken or not claimed. All that
 is made is labelled as an installation of its own, and removed.
 
-Exit status: 0 no sentence is broken, 1 some is, 2 the plugin could not be verified.`,
+Exit status: 0 no sentence is broken, 1 some is, 2 the plugin could not be verified to the end.`,
 		Example: `  boxwright plugin verify ./boxwright-backend-mine --image host
   boxwright plugin verify docker --settings '{"runtime": "runsc"}' --json`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -63,7 +62,7 @@ Exit status: 0 no sentence is broken, 1 some is, 2 the plugin could not be verif
 			return verifyPlugin(c.Context(), args[0], f, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
-	c.Flags().StringVar(&f.image, "image", "", "the image of the boxes; default the plugin's own, or "+fallbackImage)
+	c.Flags().StringVar(&f.image, "image", "", "the image of the boxes; default the plugin's own, or "+app.FallbackImage)
 	c.Flags().StringVar(&f.missing, "missing-image", "", "the name of an image that no registry has")
 	c.Flags().StringVar(&f.settings, "settings", "", "the plugin's settings: a file, or an object as JSON")
 	c.Flags().StringVar(&f.agents, "agents", "", "the folder of the boxwright-agent-linux-* files; default beside this program")
@@ -101,13 +100,7 @@ func begin(ctx context.Context, plugin *pluginhost.Plugin, f verifyFlags, cfg pl
 	if err != nil {
 		return nil, err
 	}
-	image := f.image
-	if image == "" {
-		image = info.DefaultImage
-	}
-	if image == "" {
-		image = fallbackImage
-	}
+	image := cmp.Or(f.image, info.DefaultImage, app.FallbackImage)
 	if _, err := plugin.EnsureImage(ctx, image, core.PullMissing, nil); err != nil {
 		return nil, core.Errorf(core.KindOf(err), "the boxes' image cannot be had: %w", err).WithHint("name another one with --image")
 	}
