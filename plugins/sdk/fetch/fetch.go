@@ -11,7 +11,7 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-// Interval is how often a caller hears of a fetch.
+// Interval is how often a caller hears of a fetch at most.
 const Interval = 200 * time.Millisecond
 
 // Group holds the fetches that go on. The zero value is ready.
@@ -34,12 +34,14 @@ type flight struct {
 // Do runs fetch for key, or waits for one that goes on, and returns its error; when ctx ends, it
 // returns core.ErrCancelled or core.ErrTimeout at once. fetch outlives the caller that happened
 // to come first; its ctx ends when nobody waits any more, and it tells report how far it is.
-// progress, which may be nil, gets that every Interval.
+// progress, which may be nil, gets that when it has changed, at most every Interval: a fetch that
+// stands still is silent.
 func (g *Group) Do(ctx context.Context, key string, progress func(core.Progress), fetch func(ctx context.Context, report func(core.Progress)) error) error {
 	running := g.join(ctx, key, fetch)
 	defer g.leave(key, running)
 	ticker := time.NewTicker(Interval)
 	defer ticker.Stop()
+	var told core.Progress
 	for {
 		select {
 		case <-running.done:
@@ -47,7 +49,8 @@ func (g *Group) Do(ctx context.Context, key string, progress func(core.Progress)
 		case <-ctx.Done():
 			return ended(ctx)
 		case <-ticker.C:
-			if now := running.progress(); progress != nil && now != (core.Progress{}) {
+			if now := running.progress(); progress != nil && now != told {
+				told = now
 				progress(now)
 			}
 		}

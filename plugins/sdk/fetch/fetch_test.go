@@ -3,9 +3,12 @@ package fetch
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/boxwright/boxwright/core"
 )
@@ -67,4 +70,24 @@ func TestNobodyWaits(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	<-ended
+}
+
+// TestSilence: a fetch that stands still says nothing, so that its host can tell.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Group
+		var told []int64
+		err := g.Do(t.Context(), "k", func(p core.Progress) { told = append(told, p.Done) }, func(_ context.Context, report func(core.Progress)) error {
+			report(core.Progress{Done: 1})
+			time.Sleep(10 * Interval)
+			report(core.Progress{Done: 2})
+			time.Sleep(10 * Interval)
+			report(core.Progress{Done: 2})
+			time.Sleep(10 * Interval)
+			return nil
+		})
+		if err != nil || !slices.Equal(told, []int64{1, 2}) {
+			t.Errorf("told %v, %v", told, err)
+		}
+	})
 }
