@@ -99,7 +99,7 @@ func (e *engine) refill(ctx context.Context, from origin, labels core.Labels) er
 	helper.Expires = time.Now().Add(helperLife)
 	name := daemon.NewName("helper")
 	defer e.discard(ctx, name)
-	made, err := containers.CreateWithSpec(e.use(ctx), planHelper(name, from, helper, e.facts), nil)
+	made, err := containers.CreateWithSpec(e.use(ctx), planHelper(name, from, helper, e.facts()), nil)
 	if err != nil {
 		return e.fail(ctx, err, "a helper container could not be made")
 	}

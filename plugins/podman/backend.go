@@ -62,11 +62,10 @@ func (b *Backend) Info(ctx context.Context) (core.Info, error) {
 	}
 	ctx, cancel := e.quick(ctx)
 	defer cancel()
-	var info hostInfo
-	if err := e.get(ctx, &info, "/info", nil); err != nil {
+	now, err := e.learn(ctx)
+	if err != nil {
 		return core.Info{}, e.fail(ctx, err, "the engine did not tell about itself")
 	}
-	now := factsOf(info, e.host, b.settings.Runtime)
 	return core.Info{
 		Name:          "podman",
 		Version:       b.version,

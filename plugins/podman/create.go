@@ -31,12 +31,13 @@ func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, erro
 	if err := spec.Validate(); err != nil {
 		return core.Box{}, err
 	}
-	warned, err := spec.CheckHeld(e.facts.limits)
+	known := e.facts() // what is checked and what is planned go by the same
+	warned, err := spec.CheckHeld(known.limits)
 	if err != nil {
 		return core.Box{}, err
 	}
 	box, err := daemon.Settle(ctx, &b.work, func(engineCtx context.Context) (core.Box, error) {
-		return b.create(ctx, engineCtx, e, spec)
+		return b.create(ctx, engineCtx, e, spec, order{Runtime: b.settings.Runtime, Facts: known})
 	}, func(engineCtx context.Context, box core.Box) {
 		e.discard(engineCtx, box.ID)
 	})
@@ -46,19 +47,18 @@ func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, erro
 
 // create makes the box, or leaves nothing. It stops between two steps when the caller's ctx
 // ends; the steps themselves run under engineCtx.
-func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core.BoxSpec) (core.Box, error) {
-	from, err := b.originOf(engineCtx, e, spec)
-	if err != nil {
+func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core.BoxSpec, o order) (_ core.Box, err error) {
+	if o.From, err = b.originOf(engineCtx, e, spec); err != nil {
 		return core.Box{}, err
 	}
 	if err := e.checkVolumes(engineCtx, spec.Mounts); err != nil {
 		return core.Box{}, err
 	}
-	id, err := b.start(caller, engineCtx, e, spec, from)
+	id, err := b.start(caller, engineCtx, e, spec, o)
 	for try := 0; try < agentTries && errors.As(err, &agentLostError{}); try++ {
 		_ = pause(engineCtx, fillPause) // another server may be at it
-		if err = e.refill(engineCtx, from, agentLabels(spec, b.server)); err == nil {
-			id, err = b.start(caller, engineCtx, e, spec, from)
+		if err = e.refill(engineCtx, o.From, agentLabels(spec, b.server)); err == nil {
+			id, err = b.start(caller, engineCtx, e, spec, o)
 		}
 	}
 	if err != nil {
@@ -69,20 +69,16 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 }
 
 // start makes the container and starts it, or leaves nothing.
-func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.BoxSpec, from origin) (string, error) {
-	folder, err := e.agentFolder(engineCtx, from, agentLabels(spec, b.server))
-	if err != nil {
+func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.BoxSpec, o order) (id string, err error) {
+	if o.AgentFolder, err = e.agentFolder(engineCtx, o.From, agentLabels(spec, b.server)); err != nil {
 		return "", err
 	}
-	box := plan(spec, order{
-		Name: daemon.NewName(spec.Labels.Purpose), From: from, AgentFolder: folder,
-		Runtime: b.settings.Runtime, Facts: e.facts,
-	})
-	var id string
+	o.Name = daemon.NewName(spec.Labels.Purpose)
+	box := plan(spec, o)
 	for _, step := range []func() error{
-		func() (err error) { id, err = e.make(engineCtx, box, from); return err },
-		func() error { return e.checkAgent(engineCtx, id, from) },
-		func() error { return e.run(engineCtx, id, from) },
+		func() (err error) { id, err = e.make(engineCtx, box, o.From); return err },
+		func() error { return e.checkAgent(engineCtx, id, o.From) },
+		func() error { return e.run(engineCtx, id, o.From) },
 		func() error { return nil }, // the caller may have left meanwhile
 	} {
 		err := step()
@@ -128,8 +124,8 @@ func (e *engine) run(ctx context.Context, id string, from origin) error {
 	case err == nil:
 		return nil
 	case isForeign(err):
-		return core.Errorf(core.ErrUnsupported, "image %s is for linux/%s, which this engine (%s) cannot run", from.name, from.arch, e.facts.platform()).
-			WithHint("use an image for %s", e.facts.platform())
+		return core.Errorf(core.ErrUnsupported, "image %s is for linux/%s, which this engine (%s) cannot run", from.name, from.arch, e.facts().platform()).
+			WithHint("use an image for %s", e.facts().platform())
 	}
 	whole, unknown := e.isFilled(ctx, id, core.GuestBin, from.agent)
 	err = e.fail(ctx, err, "a box of %s could not be started", from.name)

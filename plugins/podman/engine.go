@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/containers/podman/v5/pkg/bindings"
@@ -38,7 +39,7 @@ type engine struct {
 	api     *bindings.Connection
 	values  context.Context // the bindings look their connection up in it
 	host    string
-	facts   facts
+	known   atomic.Pointer[facts] // as it told last
 	finding *finder
 	mine    daemon.Set // boxes that are known to be Boxwright's
 	filled  daemon.Set // agent volumes that are known to be whole
@@ -56,13 +57,25 @@ func (f *finder) connect(ctx context.Context, at daemon.Endpoint) (*engine, erro
 	// The service looks at all of its containers for its report, and waits for those that are busy.
 	ctx, cancel := e.quick(ctx)
 	defer cancel()
-	var info hostInfo
-	if err := e.get(ctx, &info, "/info", nil); err != nil {
+	if _, err := e.learn(ctx); err != nil {
 		return nil, err
 	}
-	e.facts = factsOf(info, at.Host, f.settings.Runtime)
 	return e, nil
 }
+
+// learn asks the service what it can do: it may have been configured anew since the last time.
+func (e *engine) learn(ctx context.Context) (facts, error) {
+	var info hostInfo
+	if err := e.get(ctx, &info, "/info", nil); err != nil {
+		return facts{}, err
+	}
+	now := factsOf(info, e.host, e.finding.settings.Runtime)
+	e.known.Store(&now)
+	return now, nil
+}
+
+// facts is what the service could do when it told last.
+func (e *engine) facts() facts { return *e.known.Load() }
 
 // ping asks the service for its version. The values are what the bindings want in a ctx.
 func (f *finder) ping(ctx context.Context, at daemon.Endpoint) (*bindings.Connection, context.Context, error) {

@@ -52,7 +52,7 @@ func onEach(t *testing.T, test func(t *testing.T, l *lab)) {
 				t.Fatal(err)
 			case err != nil:
 				t.Skip(err)
-			case l.facts.rootless != (c.name == "rootless"):
+			case l.facts().rootless != (c.name == "rootless"):
 				t.Fatalf("%s is another kind of service", c.variable)
 			}
 			test(t, l)

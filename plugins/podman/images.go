@@ -107,7 +107,7 @@ func (e *engine) pull(ctx context.Context, ref string, report func(core.Progress
 	if ctx.Err() != nil {
 		return daemon.Ended(ctx)
 	}
-	if refused := daemon.PullError(ref, e.facts.platform(), "podman", err); refused != nil {
+	if refused := daemon.PullError(ref, e.facts().platform(), "podman", err); refused != nil {
 		return refused
 	}
 	return e.fail(ctx, err, "image %s could not be fetched", ref)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,12 @@ import (
 
 // silentEngine tells about itself and answers nothing else, as a service that hangs later does.
 func silentEngine(t *testing.T) (host string) {
+	t.Helper()
+	return tellingEngine(t, func() string { return `["cpu","memory","pids"]` })
+}
+
+// tellingEngine is a silent one that lists the control groups which controllers returns.
+func tellingEngine(t *testing.T, controllers func() string) (host string) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "engine.sock")
 	listener, err := net.Listen("unix", socket)
@@ -28,7 +35,7 @@ func silentEngine(t *testing.T) (host string) {
 		case strings.HasSuffix(r.URL.Path, "/_ping"):
 			w.Header().Set("Libpod-API-Version", "5.0.0")
 		case strings.HasSuffix(r.URL.Path, "/info"):
-			fmt.Fprint(w, `{"host":{"arch":"amd64","cgroupVersion":"v2","cgroupControllers":["cpu","memory","pids"]}}`)
+			fmt.Fprintf(w, `{"host":{"arch":"amd64","cgroupVersion":"v2","cgroupControllers":%s}}`, controllers())
 		default:
 			<-r.Context().Done()
 		}
@@ -103,5 +110,25 @@ func TestServicesTooOld(t *testing.T) {
 	_, err = newFinder(Settings{Host: "unix://" + socket}, machine()).Find(t.Context())
 	if core.KindOf(err) != core.ErrUnavailable || !strings.Contains(fmt.Sprint(err), "too old") || !strings.Contains(fmt.Sprint(err), "3.4.4") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestAnEngineThatIsConfiguredAnew: boxes are made by what Info tells, not by what the engine could do once.
+func TestAnEngineThatIsConfiguredAnew(t *testing.T) {
+	var controllers atomic.Value
+	controllers.Store(`["cpu","memory","pids"]`)
+	host := tellingEngine(t, func() string { return controllers.Load().(string) })
+	f := newFinder(Settings{Host: host}, machine())
+	b := newBackend("test", sdk.Config{}, f)
+	if info, err := b.Info(t.Context()); err != nil || info.Limits[core.LimitCPU] != core.EnforcedCgroup {
+		t.Fatalf("at first: %v, %v", info.Limits, err)
+	}
+	controllers.Store(`["memory","pids"]`)
+	if info, err := b.Info(t.Context()); err != nil || info.Limits[core.LimitCPU] != core.EnforcedNot {
+		t.Fatalf("then: %v, %v", info.Limits, err)
+	}
+	_, err := b.Create(t.Context(), core.BoxSpec{Image: "x:1", Limits: core.DefaultLimits(), Unenforced: core.UnenforcedRefuse})
+	if core.KindOf(err) != core.ErrUnsupported || !strings.Contains(fmt.Sprint(err), "cpu") {
+		t.Errorf("a box with a limit that does not hold any more: %s: %v", core.KindOf(err), err)
 	}
 }
