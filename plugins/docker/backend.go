@@ -66,19 +66,18 @@ func (b *Backend) Info(ctx context.Context) (core.Info, error) {
 	}
 	ctx, cancel := e.quick(ctx)
 	defer cancel()
-	info, err := e.api.Info(ctx)
+	now, err := e.learn(ctx)
 	if err != nil {
 		return core.Info{}, e.fail(ctx, err, "the engine did not tell about itself")
 	}
-	now := factsOf(info, b.settings.Runtime)
 	return core.Info{
 		Name:          "docker",
 		Version:       b.version,
 		Engine:        engineName(b.settings.Runtime),
-		EngineVersion: info.ServerVersion,
-		Platform:      info.OSType + "/" + now.arch,
+		EngineVersion: now.info.ServerVersion,
+		Platform:      now.info.OSType + "/" + now.arch,
 		Limits:        now.limits,
-		Warnings:      warnings(info, e.host, b.settings.Runtime),
+		Warnings:      warnings(now.info, e.host, b.settings.Runtime),
 	}, nil
 }
 

@@ -29,16 +29,17 @@ func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, erro
 	if err := spec.Validate(); err != nil {
 		return core.Box{}, err
 	}
-	if err := checkRuntime(e.facts.info, b.settings.Runtime); err != nil {
+	known := e.facts() // what is checked and what is planned go by the same
+	if err := checkRuntime(known.info, b.settings.Runtime); err != nil {
 		b.finder.Forget(e) // what the engine knows is asked anew
 		return core.Box{}, err
 	}
-	warned, err := spec.CheckHeld(e.facts.limits)
+	warned, err := spec.CheckHeld(known.limits)
 	if err != nil {
 		return core.Box{}, err
 	}
 	box, err := daemon.Settle(ctx, &b.work, func(engineCtx context.Context) (core.Box, error) {
-		return b.create(ctx, engineCtx, e, spec)
+		return b.create(ctx, engineCtx, e, spec, known)
 	}, func(engineCtx context.Context, box core.Box) {
 		e.discard(engineCtx, box.ID)
 	})
@@ -48,7 +49,7 @@ func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, erro
 
 // create makes the box, or leaves nothing. It stops between two steps when the caller's ctx
 // ends; the steps themselves run under engineCtx.
-func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core.BoxSpec) (core.Box, error) {
+func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core.BoxSpec, known facts) (core.Box, error) {
 	from, err := b.originOf(engineCtx, e, spec)
 	if err != nil {
 		return core.Box{}, err
@@ -63,12 +64,12 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 		Volumes: from.volumes,
 		Server:  b.server,
 		Runtime: b.settings.Runtime,
-		Sandbox: e.facts.sandbox,
-		Limits:  e.facts.limits,
-		MaxCPUs: float64(e.facts.info.NCPU),
+		Sandbox: known.sandbox,
+		Limits:  known.limits,
+		MaxCPUs: float64(known.info.NCPU),
 	})
 	id, err := b.start(caller, engineCtx, e, spec, r, from)
-	if from.arch != e.facts.arch {
+	if from.arch != known.arch {
 		err = e.checkForeign(engineCtx, id, from, err)
 	}
 	if err != nil {
@@ -129,8 +130,8 @@ const foreignTime = time.Second
 // checkForeign finds out whether the engine's machine runs programs of the image's
 // architecture: some do, by emulation. failed is why the box did not start, if it did not.
 func (e *engine) checkForeign(ctx context.Context, id string, from origin, failed error) error {
-	cannot := core.Errorf(core.ErrUnsupported, "image %s is for linux/%s, which this engine (%s/%s) cannot run", from.name, from.arch, e.facts.info.OSType, e.facts.arch).
-		WithHint("use an image for linux/%s", e.facts.arch)
+	cannot := core.Errorf(core.ErrUnsupported, "image %s is for linux/%s, which this engine (%s/%s) cannot run", from.name, from.arch, e.facts().info.OSType, e.facts().arch).
+		WithHint("use an image for linux/%s", e.facts().arch)
 	if failed != nil {
 		if strings.Contains(failed.Error(), "exec format error") {
 			return cannot

@@ -43,7 +43,7 @@ func (b *Backend) Dial(ctx context.Context, box string) (io.ReadWriteCloser, err
 		return nil, e.dialError(ctx, err)
 	}
 	stream := daemon.NewStream(conn.Conn, conn.Reader)
-	if e.facts.sandbox {
+	if e.facts().sandbox {
 		return e.endWith(box, stream), nil
 	}
 	return stream, nil

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/docker/docker/api/types/system"
@@ -37,7 +38,7 @@ func newFinder(s Settings, m surroundings) *finder {
 type engine struct {
 	api     *client.Client
 	host    string
-	facts   facts
+	known   atomic.Pointer[facts] // as it told last
 	finding *finder
 	mine    daemon.Set // boxes that are known to be Boxwright's
 	filled  daemon.Set // agent volumes that are known to be whole
@@ -66,13 +67,27 @@ func (f *finder) connect(ctx context.Context, at daemon.Endpoint) (*engine, erro
 	if err != nil {
 		return nil, err
 	}
-	info, err := api.Info(ctx)
-	if err != nil {
+	e := &engine{api: api, host: at.Host, finding: f}
+	if _, err := e.learn(ctx); err != nil {
 		_ = api.Close() // nothing is open
 		return nil, err
 	}
-	return &engine{api: api, host: at.Host, facts: factsOf(info, f.settings.Runtime), finding: f}, nil
+	return e, nil
 }
+
+// learn asks the daemon what it can do: it may have been configured anew since the last time.
+func (e *engine) learn(ctx context.Context) (facts, error) {
+	info, err := e.api.Info(ctx)
+	if err != nil {
+		return facts{}, err
+	}
+	now := factsOf(info, e.finding.settings.Runtime)
+	e.known.Store(&now)
+	return now, nil
+}
+
+// facts is what the daemon could do when it told last.
+func (e *engine) facts() facts { return *e.known.Load() }
 
 func (f *finder) options(e daemon.Endpoint) []client.Opt {
 	opts := []client.Opt{client.WithHost(e.Host)}

@@ -116,7 +116,7 @@ func (e *engine) pullError(ctx context.Context, ref string, err error) error {
 	if ctx.Err() != nil {
 		return daemon.Ended(ctx)
 	}
-	if refused := daemon.PullError(ref, e.facts.info.OSType+"/"+e.facts.arch, "docker", err); refused != nil {
+	if refused := daemon.PullError(ref, e.facts().info.OSType+"/"+e.facts().arch, "docker", err); refused != nil {
 		return refused
 	}
 	return e.fail(ctx, err, "image %s could not be fetched", ref)

@@ -92,6 +92,7 @@ func TestConcurrentPullsAreOne(t *testing.T) {
 // TestPullErrors: each of a registry's refusals has its own kind, and names the image.
 func TestPullErrors(t *testing.T) {
 	e := &engine{finding: newFinder(Settings{}, fakeMachine(nil, nil))}
+	e.known.Store(&facts{})
 	for text, want := range map[string]core.Kind{
 		"manifest for x:1 not found: manifest unknown: manifest unknown":                                                     core.ErrNotFound,
 		"pull access denied for x, repository does not exist or may require 'docker login': denied: requested access":        core.ErrNotFound,

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,12 @@ import (
 // silentEngine tells about itself and answers nothing else, as a daemon that hangs later does.
 func silentEngine(t *testing.T) (host string) {
 	t.Helper()
+	return tellingEngine(t, func() bool { return true })
+}
+
+// tellingEngine is a silent one that can limit processor time while cpu returns true.
+func tellingEngine(t *testing.T, cpu func() bool) (host string) {
+	t.Helper()
 	socket := filepath.Join(t.TempDir(), "engine.sock")
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
@@ -29,7 +36,7 @@ func silentEngine(t *testing.T) (host string) {
 		case strings.HasSuffix(r.URL.Path, "/_ping"):
 			w.Header().Set("Api-Version", "1.41")
 		case strings.HasSuffix(r.URL.Path, "/info"):
-			json.NewEncoder(w).Encode(system.Info{OSType: "linux", Architecture: "x86_64", MemoryLimit: true, CPUCfsQuota: true, PidsLimit: true})
+			json.NewEncoder(w).Encode(system.Info{OSType: "linux", Architecture: "x86_64", MemoryLimit: true, CPUCfsQuota: cpu(), PidsLimit: true})
 		default:
 			<-r.Context().Done()
 		}
@@ -91,5 +98,24 @@ func TestEngineThatNeverAnswers(t *testing.T) {
 	_, err = b.EnsureImage(t.Context(), "x:1", core.PullMissing, nil)
 	if core.KindOf(err) != core.ErrUnavailable || !strings.Contains(fmt.Sprint(err), "no answer") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestAnEngineThatIsConfiguredAnew: boxes are made by what Info tells, not by what the engine could do once.
+func TestAnEngineThatIsConfiguredAnew(t *testing.T) {
+	var cpu atomic.Bool
+	cpu.Store(true)
+	settings := Settings{Host: tellingEngine(t, cpu.Load)}
+	b := newBackend("test", sdk.Config{}, settings, newFinder(settings, machine()))
+	if info, err := b.Info(t.Context()); err != nil || info.Limits[core.LimitCPU] != core.EnforcedCgroup {
+		t.Fatalf("at first: %v, %v", info.Limits, err)
+	}
+	cpu.Store(false)
+	if info, err := b.Info(t.Context()); err != nil || info.Limits[core.LimitCPU] != core.EnforcedNot {
+		t.Fatalf("then: %v, %v", info.Limits, err)
+	}
+	_, err := b.Create(t.Context(), core.BoxSpec{Image: "x:1", Limits: core.DefaultLimits(), Unenforced: core.UnenforcedRefuse})
+	if core.KindOf(err) != core.ErrUnsupported || !strings.Contains(fmt.Sprint(err), "cpu") {
+		t.Errorf("a box with a limit that does not hold any more: %s: %v", core.KindOf(err), err)
 	}
 }
