@@ -3,20 +3,68 @@ package gvisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/boxwright/boxwright/core"
 )
 
+// Whiteouts are how a layer takes away what lower ones have.
+const (
+	whiteout = ".wh."
+	opaque   = ".wh..wh..opq"
+)
+
+// assemble puts layers, which are folders of the cache, together to an image's root folder in folder
+// temp. Folders are made anew, files are the layers' own, by hard links: they are stored once, and
+// boxes see them read-only.
+func (b *Backend) assemble(ctx context.Context, temp string, layers []string, rec imageRecord, tell tell) error {
+	root, err := os.OpenRoot(b.folders.cache)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // it was only used
+	made, err := newRoot(temp)
+	if err != nil {
+		return err
+	}
+	a := assembler{ctx: ctx, root: root, own: b.machine.uid == 0, progress: func(files int) {
+		tell(fmt.Sprintf(": %d files in place", files), len(layers), len(layers))
+	}}
+	for _, layer := range layers {
+		if err := a.mergeLayer(b.folders.cache, layerRoot(layer), made); err != nil {
+			return err
+		}
+	}
+	if err := mountPoints(made); err != nil {
+		return err
+	}
+	return writeJSON(filepath.Join(madeImage(temp), "image.json"), rec)
+}
+
+// mergeLayer is merge, for absolute paths below the root.
+func (a *assembler) mergeLayer(root, from, to string) error {
+	from, fromErr := filepath.Rel(root, from)
+	to, toErr := filepath.Rel(root, to)
+	if err := errors.Join(fromErr, toErr); err != nil {
+		return err
+	}
+	return a.merge(from, to)
+}
+
 // assembler merges folders, all of them below one root.
 type assembler struct {
 	ctx  context.Context
 	root *os.Root
 	own  bool // see unpacker
+
+	progress func(files int)
+	files    int
 }
 
 // merge lays what is in folder from over what is in folder to.
@@ -86,6 +134,10 @@ func (a *assembler) empty(dir string) error {
 // lay puts one entry in its place. What is there is replaced, unless both are folders; a link that
 // is there is never followed.
 func (a *assembler) lay(entry fs.DirEntry, from, to string) error {
+	const often = 10_000
+	if a.files++; a.files%often == 0 {
+		a.progress(a.files)
+	}
 	have, err := a.root.Lstat(to)
 	there := err == nil
 	if there && (!have.IsDir() || !entry.IsDir()) {

@@ -222,11 +222,13 @@ func TestWhatAKilledPluginLeft(t *testing.T) {
 	os.Mkdir(old, 0o755)
 	os.Chtimes(old, time.Time{}, time.Now().Add(-2*agentAge))
 	b.dropAgents("new")
-	unlock, err := b.lockCache(t.Context())
+	mine, err := b.newScratch(t.Context())
+	if err == nil {
+		err = mine.remove()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlock()
 	if err := b.reserve(t.Context(), newID(), core.BoxSpec{}, "agent", time.Now()); err != nil {
 		t.Fatal(err)
 	}

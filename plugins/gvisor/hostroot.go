@@ -35,12 +35,7 @@ func (b *Backend) hostImage(ctx context.Context) (core.Image, error) {
 	if _, err := b.readImage(core.ImageHost, image.Digest); err == nil {
 		return image, nil
 	}
-	unlock, err := b.lockCache(ctx)
-	if err != nil {
-		return core.Image{}, err
-	}
-	defer unlock()
-	return image, b.makeHostRoot(hex, python)
+	return image, b.makeHostRoot(ctx, hex, python)
 }
 
 // findPython looks where the machine's own packages put it. What is in PATH may be in somebody's
@@ -112,14 +107,14 @@ func (b *Backend) hostDigest(python hostPython) string {
 }
 
 // makeHostRoot makes the folder, whole or not at all.
-func (b *Backend) makeHostRoot(hex string, python hostPython) error {
-	temp, err := b.tempFolder()
+func (b *Backend) makeHostRoot(ctx context.Context, hex string, python hostPython) error {
+	temp, err := b.newScratch(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(temp) }() // it is not there any more when all went well
-	root := filepath.Join(temp, "root")
-	if err := os.Mkdir(root, 0o755); err != nil { //nolint:gosec // the folders above it are private
+	defer func() { _ = temp.remove() }() // the next one does it otherwise
+	root, err := newRoot(temp.dir)
+	if err != nil {
 		return err
 	}
 	rec := imageRecord{Platform: "linux/" + platform().Architecture, Env: []string{"LANG=C.UTF-8"}}
@@ -133,10 +128,10 @@ func (b *Backend) makeHostRoot(hex string, python hostPython) error {
 	if err := mountPoints(root); err != nil {
 		return err
 	}
-	if err := writeJSON(filepath.Join(temp, "image.json"), rec); err != nil {
+	if err := writeJSON(filepath.Join(madeImage(temp.dir), "image.json"), rec); err != nil {
 		return err
 	}
-	return settled(temp, b.folders.image(hex))
+	return b.keep(temp.dir, hex)
 }
 
 // hostBinds makes the links that the machine has at its root, and the folders that are mounted.

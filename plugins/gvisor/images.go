@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -118,19 +119,15 @@ func (b *Backend) readRef(name string) (refRecord, error) {
 
 // fetch gets an image from its archive or registry, and unpacks it.
 func (b *Backend) fetch(ctx context.Context, ref, archive, source string, report func(core.Progress)) error {
-	report(core.Progress{Phase: core.PhaseImage, Message: "fetching " + ref})
+	tell := func(what string, done, total int) {
+		report(core.Progress{Phase: core.PhaseImage, Message: "fetching " + ref + what, Done: int64(done), Total: int64(total)})
+	}
+	tell("", 0, 0)
 	image, err := b.openImage(ctx, ref, archive)
 	if err != nil {
 		return pullError(ctx, ref, err)
 	}
-	unlock, err := b.lockCache(ctx)
-	if err != nil {
-		return fail(ctx, err, "image %s could not be stored", ref)
-	}
-	defer unlock()
-	rec, err := b.store(ctx, image, func(done, total int64) {
-		report(core.Progress{Phase: core.PhaseImage, Message: "fetching " + ref, Done: done, Total: total})
-	})
+	rec, err := b.store(ctx, image, tell)
 	if err != nil {
 		return pullError(ctx, ref, err)
 	}
@@ -146,11 +143,23 @@ func (b *Backend) openImage(ctx context.Context, ref, archive string) (v1.Image,
 	if err != nil {
 		return nil, core.Errorf(core.ErrInvalid, "image %q cannot be read as a name: %w", ref, err)
 	}
-	return remote.Image(parsed, remote.WithContext(ctx), remote.WithPlatform(platform()), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	image, err := remote.Image(parsed, remote.WithContext(ctx), remote.WithPlatform(platform()), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := image.Manifest()
+	if err == nil && manifest.Config.Size > maxConfig {
+		err = core.Errorf(core.ErrInvalid, "its description is longer than %d bytes", maxConfig)
+	}
+	return image, err
 }
 
-// store unpacks an image's layers, each once, and puts them together.
-func (b *Backend) store(ctx context.Context, image v1.Image, report func(done, total int64)) (refRecord, error) {
+// maxConfig bounds an image's description, which is read into memory, in bytes.
+const maxConfig = 16 << 20
+
+// store unpacks an image's layers, each once, and puts them together. What it has made is kept
+// once all is whole; before, it is in a folder of its own, which goes when anything fails.
+func (b *Backend) store(ctx context.Context, image v1.Image, tell tell) (refRecord, error) {
 	digest, err := image.ConfigName()
 	if err != nil {
 		return refRecord{}, err
@@ -159,6 +168,31 @@ func (b *Backend) store(ctx context.Context, image v1.Image, report func(done, t
 	if err != nil {
 		return refRecord{}, err
 	}
+	rec, err := recordOf(digest, config)
+	if err != nil {
+		return refRecord{}, err
+	}
+	if _, err := b.readImage("", rec.Digest); err == nil {
+		return rec, nil
+	}
+	temp, err := b.newScratch(ctx)
+	if err != nil {
+		return refRecord{}, err
+	}
+	defer func() { _ = temp.remove() }() // the next one does it otherwise
+	layers, err := b.unpackLayers(ctx, image, config.RootFS.DiffIDs, temp.dir, tell)
+	if err != nil {
+		return refRecord{}, err
+	}
+	err = b.assemble(ctx, temp.dir, layers, imageRecord{Platform: rec.Platform, Env: cleanEnv(config.Config.Env)}, tell)
+	if err != nil {
+		return refRecord{}, err
+	}
+	return rec, b.keep(temp.dir, digest.Hex)
+}
+
+// recordOf is what there is to know of an image before its layers, if boxes can be made of it.
+func recordOf(digest v1.Hash, config *v1.ConfigFile) (refRecord, error) {
 	if config.OS != "" && config.OS != "linux" || config.Architecture != "" && config.Architecture != runtime.GOARCH {
 		return refRecord{}, core.Errorf(core.ErrUnsupported, "the image is for %s/%s, and boxes here are linux/%s", config.OS, config.Architecture, runtime.GOARCH)
 	}
@@ -166,15 +200,35 @@ func (b *Backend) store(ctx context.Context, image v1.Image, report func(done, t
 	if config.Variant != "" {
 		rec.Platform += "/" + config.Variant
 	}
-	if _, err := b.readImage("", rec.Digest); err == nil {
-		return rec, nil
+	return rec, nil
+}
+
+// tell is told how far a fetch is: what it does, after "fetching IMAGE", and how many of its steps are done.
+type tell func(what string, done, total int)
+
+// What is in an image's scratch folder.
+func madeImage(temp string) string      { return filepath.Join(temp, "image") }
+func madeLayer(temp, hex string) string { return filepath.Join(temp, "layers", hex) }
+
+// newRoot makes an image's folder there, with an empty root folder in it, which it returns.
+func newRoot(temp string) (string, error) {
+	root := filepath.Join(madeImage(temp), "root")
+	return root, errors.Join(os.Mkdir(madeImage(temp), private), os.Mkdir(root, 0o755)) //nolint:gosec // the folders above it are private
+}
+
+// keep moves an image that is whole to its place, and then its layers, which only the next image
+// needs: the image has all files itself.
+func (b *Backend) keep(temp, hex string) error {
+	if err := settled(madeImage(temp), b.folders.image(hex)); err != nil {
+		return err
 	}
-	layers, err := b.storeLayers(ctx, image, report)
-	if err != nil {
-		return refRecord{}, err
+	layers, _ := os.ReadDir(madeLayer(temp, "")) // there may be no new ones
+	for _, layer := range layers {
+		if err := settled(madeLayer(temp, layer.Name()), b.folders.layer(layer.Name())); err != nil {
+			return err
+		}
 	}
-	err = b.assemble(ctx, digest.Hex, layers, imageRecord{Platform: rec.Platform, Env: cleanEnv(config.Config.Env)})
-	return rec, err
+	return nil
 }
 
 // cleanEnv drops what is not an environment variable.
@@ -217,29 +271,4 @@ func refusal(ref string, err *transport.Error) error {
 			WithHint("check the name; \"docker login\" keeps a login where it is looked for")
 	}
 	return core.Errorf(core.ErrUnavailable, "the registry of image %s refused: %w", ref, err)
-}
-
-// tempFolder makes a folder beside those that it will be moved to. The caller has the cache's lock.
-func (b *Backend) tempFolder() (string, error) {
-	return os.MkdirTemp(b.folders.scratch(), temporary+"*")
-}
-
-// lockCache takes the lock under which images are stored.
-func (b *Backend) lockCache(ctx context.Context) (unlock func(), err error) {
-	unlock, err = lock(ctx, b.folders.cache)
-	if err == nil {
-		if err = clearTemporary(b.folders.scratch()); err != nil {
-			unlock()
-		}
-	}
-	return unlock, err
-}
-
-// settled moves a finished folder to its place. Should somebody have been faster, his stays.
-func settled(temp, place string) error {
-	err := os.Rename(temp, place)
-	if _, statErr := os.Stat(place); err != nil && statErr == nil {
-		return nil
-	}
-	return err
 }

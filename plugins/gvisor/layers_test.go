@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk"
@@ -45,7 +46,7 @@ func TestHostileLayers(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			dir := t.TempDir()
 			archive := archiveOf(t, entries...)
-			u := unpacker{ctx: t.Context(), left: 1 << 20, own: os.Getuid() == 0}
+			u := unpacker{ctx: t.Context(), left: room(1 << 20), own: os.Getuid() == 0}
 			err := u.unpack(bytes.NewReader(archive), dir)
 			if err != nil && core.KindOf(err) != core.ErrInvalid {
 				t.Errorf("an error of the kind %s: %v", core.KindOf(err), err)
@@ -82,13 +83,16 @@ func TestLayerThatIsTooBig(t *testing.T) {
 		"one file":   {{name: "a", content: strings.Repeat("x", 100)}},
 		"many files": {{name: "a", content: strings.Repeat("x", 40)}, {name: "b", content: strings.Repeat("x", 40)}},
 	} {
-		u := unpacker{ctx: t.Context(), left: 64}
+		u := unpacker{ctx: t.Context(), left: room(64 + int64(len(entries))*entryBytes)}
 		err := u.unpack(bytes.NewReader(archiveOf(t, entries...)), t.TempDir())
 		if core.KindOf(err) != core.ErrExhausted || core.HintOf(err) == "" {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
+
+// room is a budget of n bytes of a disk, and of enough to read.
+func room(n int64) *budget { return &budget{disk: n, stream: 1 << 30} }
 
 // TestFilesKeepTheirTimes: Python compares a source's time with the one in its compiled file.
 func TestFilesKeepTheirTimes(t *testing.T) {
@@ -99,7 +103,7 @@ func TestFilesKeepTheirTimes(t *testing.T) {
 	w.Write([]byte("x"))
 	w.Close()
 	dir := t.TempDir()
-	u := unpacker{ctx: t.Context(), left: 64}
+	u := unpacker{ctx: t.Context(), left: room(1 << 20)}
 	if err := u.unpack(&archive, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +120,7 @@ func FuzzUnpack(f *testing.F) {
 		parent := t.TempDir()
 		dir := filepath.Join(parent, "inner")
 		os.Mkdir(dir, 0o755)
-		u := unpacker{ctx: t.Context(), left: 1 << 20, own: false}
+		u := unpacker{ctx: t.Context(), left: room(1 << 20), own: false}
 		_ = u.unpack(bytes.NewReader(archive), dir)
 		onlyPlain(t, dir)
 		if all, _ := os.ReadDir(parent); len(all) != 1 {
@@ -168,7 +172,7 @@ func TestLayersTogether(t *testing.T) {
 		entry{name: "hidden/", mode: 0o755}, entry{name: "hidden/.wh..wh..opq"}, entry{name: "hidden/new", content: "new"},
 		entry{name: "file/", mode: 0o755}, entry{name: "file/now", content: "a folder"},
 	)
-	rec, err := b.store(t.Context(), imageOf(t, lower, upper), func(int64, int64) {})
+	rec, err := b.store(t.Context(), imageOf(t, lower, upper), func(string, int, int) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +199,7 @@ func TestLayersTogether(t *testing.T) {
 	if len(layers) != 2 {
 		t.Errorf("there are %d layers", len(layers))
 	}
-	if again, err := b.store(t.Context(), imageOf(t, lower, upper), func(int64, int64) {}); err != nil || again != rec {
+	if again, err := b.store(t.Context(), imageOf(t, lower, upper), func(string, int, int) {}); err != nil || again != rec {
 		t.Errorf("the second time: %+v, %v", again, err)
 	}
 }
@@ -206,7 +210,7 @@ func TestLayersAreStoredOnce(t *testing.T) {
 	base := layerOf(t, entry{name: "etc/", mode: 0o755}, entry{name: "big", content: strings.Repeat("x", 1000)})
 	var files []fs.FileInfo
 	for _, name := range []string{"one", "two"} {
-		rec, err := b.store(t.Context(), imageOf(t, base, layerOf(t, entry{name: name, content: name})), func(int64, int64) {})
+		rec, err := b.store(t.Context(), imageOf(t, base, layerOf(t, entry{name: name, content: name})), func(string, int, int) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,7 +294,17 @@ func TestALayerThatIsNotWhatItSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.storeLayer(t.Context(), layer, other, 1<<20)
+	image := imageOf(t, layer)
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config = config.DeepCopy()
+	config.RootFS.DiffIDs[0] = other
+	if image, err = mutate.ConfigFile(image, config); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.store(t.Context(), image, func(string, int, int) {})
 	if core.KindOf(err) != core.ErrInvalid {
 		t.Errorf("got %v", err)
 	}
