@@ -2,6 +2,7 @@ package gvisor
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -11,8 +12,7 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-// volumeRecord is what is known of a volume. It is written last, and removed first: what has none
-// is not a volume.
+// volumeRecord is what is known of a volume. It is written last: what has none is not a volume.
 type volumeRecord struct {
 	Labels  map[string]string `json:"labels"`
 	Created time.Time         `json:"created"`
@@ -106,7 +106,8 @@ func (b *Backend) makeVolume(v core.Volume) error {
 	return writeJSON(b.folders.volumeFile(v.Name), volumeRecord{Labels: v.Labels.Map(), Created: v.Created})
 }
 
-// RemoveVolume implements execution.Backend.
+// RemoveVolume implements execution.Backend. Its files go when nobody waits for the lock, which
+// every Create takes: there may be many.
 func (b *Backend) RemoveVolume(ctx context.Context, name string) error {
 	if err := core.CheckVolumeName(name); err != nil {
 		return err
@@ -118,22 +119,39 @@ func (b *Backend) RemoveVolume(ctx context.Context, name string) error {
 	if err != nil {
 		return fail(ctx, err, "volume %s could not be removed", name)
 	}
-	defer unlock()
-	_, err = b.readVolume(name)
-	switch {
-	case core.KindOf(err) == core.ErrNotFound && !b.isForeignVolume(name):
-		err = nil // what is left of one goes
-	case err != nil:
-		return fail(ctx, err, "volume %s could not be removed", name)
-	case b.inUse(name):
-		return core.Errorf(core.ErrUnavailable, "volume %s is in use by a box", name)
-	default:
-		err = gone(os.Remove(b.folders.volumeFile(name)))
-	}
-	if err == nil {
-		err = removeTree(b.folders.volume(name))
+	left := holdLeft(b.folders.volumes(), removed)
+	mine, err := b.takeAway(name)
+	unlock()
+	removeLeft(left)
+	if err == nil && mine.dir != "" {
+		err = mine.remove()
 	}
 	return fail(ctx, err, "volume %s could not be removed", name)
+}
+
+// removed begins the names of volumes that are none any more.
+const removed = ".gone-"
+
+// takeAway makes a volume's folder no volume's, all at once. The caller has the lock, and removes
+// the folder; it is empty if there is nothing to remove.
+func (b *Backend) takeAway(name string) (held, error) {
+	_, err := b.readVolume(name)
+	switch {
+	case core.KindOf(err) == core.ErrNotFound && !b.isForeignVolume(name): // what is left of one goes
+	case err != nil:
+		return held{}, err
+	case b.inUse(name):
+		return held{}, core.Errorf(core.ErrUnavailable, "volume %s is in use by a box", name)
+	}
+	mine, err := hold(b.folders.volume(name))
+	if err != nil {
+		return held{}, gone(err)
+	}
+	mine.dir = b.folders.volume(removed + rand.Text())
+	if err := os.Rename(b.folders.volume(name), mine.dir); err != nil {
+		return held{}, errors.Join(err, mine.file.Close())
+	}
+	return mine, nil
 }
 
 // inUse reports whether a box has the volume, whether it runs or not.
