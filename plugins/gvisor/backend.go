@@ -10,9 +10,10 @@ package gvisor
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -144,13 +145,19 @@ func (b *Backend) limits() map[core.Limit]core.Enforcement {
 	}
 }
 
-// limitsFor is limits, for limits of that size.
-func (b *Backend) limitsFor(l core.Limits) map[core.Limit]core.Enforcement {
-	held := b.limits()
-	if !b.machine.cgroups.CPU && !holdsCPU(l.CPUs, b.machine.cpus) {
-		held[core.LimitCPU] = core.EnforcedNot
+// checkHeld is the spec's CheckHeld, which does not know that processors without a control group
+// hold in whole numbers only. A fraction is rounded up; see planLimits.
+func (b *Backend) checkHeld(spec core.BoxSpec) (warnings []string, err error) {
+	warnings, err = spec.CheckHeld(b.limits())
+	cpus := spec.Limits.CPUs
+	switch {
+	case err != nil || b.machine.cgroups.CPU || holdsCPU(cpus, b.machine.cpus):
+		return warnings, err
+	case spec.Unenforced != core.UnenforcedWarn:
+		return nil, core.Errorf(core.ErrUnsupported, "the cpu limit of %g processors cannot hold: without the cpu control group, only whole numbers do", cpus).
+			WithHint("set limits.cpus to %g; or set limits.unenforced to warn, and it is rounded up", math.Ceil(cpus))
 	}
-	return held
+	return append(warnings, fmt.Sprintf("the cpu limit of %g processors is rounded up to %g: without the cpu control group, only whole numbers hold", cpus, math.Ceil(cpus))), nil
 }
 
 // warnings are what an operator should know.
@@ -163,7 +170,7 @@ func (b *Backend) warnings() []string {
 		list = append(list, "the memory control group cannot be used: the agent watches the memory of boxes instead")
 	}
 	if !b.machine.cgroups.CPU {
-		list = append(list, "without the cpu control group, a limit of processors holds only in whole numbers")
+		list = append(list, "without the cpu control group, a limit of processors holds only in whole numbers: a fraction is rounded up, or refused unless limits.unenforced is warn")
 	}
 	return list
 }
@@ -176,5 +183,6 @@ func newID() string { return idPrefix + strings.ToLower(rand.Text()) }
 
 // isID reports whether text is a whole id. It becomes a part of paths.
 func isID(text string) bool {
-	return regexp.MustCompile(`^` + idPrefix + `[a-z2-7]{26}$`).MatchString(text)
+	random, ours := strings.CutPrefix(text, idPrefix)
+	return ours && len(random) == 26 && strings.Trim(random, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }

@@ -37,7 +37,7 @@ func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, erro
 	if err := spec.Validate(); err != nil {
 		return core.Box{}, err
 	}
-	warned, err := spec.CheckHeld(b.limitsFor(spec.Limits))
+	warned, err := b.checkHeld(spec)
 	if err != nil {
 		return core.Box{}, err
 	}

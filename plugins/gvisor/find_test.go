@@ -212,6 +212,38 @@ func TestProcessorsOfABox(t *testing.T) {
 	}
 }
 
+// TestAFractionOfAProcessor is rounded up without a control group, or refused with both ways out.
+func TestAFractionOfAProcessor(t *testing.T) {
+	b := storeBackend(t)
+	b.machine.cgroups, b.machine.cpus = cgroups{}, 4
+	spec := core.BoxSpec{Limits: core.Limits{CPUs: 1.5}}
+	_, err := b.checkHeld(spec)
+	hint := core.HintOf(err)
+	if core.KindOf(err) != core.ErrUnsupported || !strings.Contains(hint, "limits.cpus to 2") || !strings.Contains(hint, "limits.unenforced to warn") {
+		t.Errorf("refused: %v (%s)", err, hint)
+	}
+	spec.Unenforced = core.UnenforcedWarn
+	warned, err := b.checkHeld(spec)
+	if err != nil || len(warned) != 1 || !strings.Contains(warned[0], "cpu limit of 1.5 processors is rounded up to 2") {
+		t.Errorf("with a warning: %q, %v", warned, err)
+	}
+	spec.Limits.CPUs = 2
+	if warned, err := b.checkHeld(spec); err != nil || len(warned) > 0 {
+		t.Errorf("a whole number: %q, %v", warned, err)
+	}
+}
+
+func TestIDs(t *testing.T) {
+	if id := newID(); !isID(id) {
+		t.Errorf("%s is none", id)
+	}
+	for _, text := range []string{"", idPrefix, "boxwright-" + strings.Repeat("a", 25), "boxwright-" + strings.Repeat("a", 27), "boxwright-" + strings.Repeat("a", 25) + "1", "boxwright-" + strings.Repeat("/", 26), strings.Repeat("a", 36)} {
+		if isID(text) {
+			t.Errorf("%q is one", text)
+		}
+	}
+}
+
 // TestWhatAKilledPluginLeft is removed by the next that makes the same.
 func TestWhatAKilledPluginLeft(t *testing.T) {
 	b := storeBackend(t)
