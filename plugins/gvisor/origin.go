@@ -37,9 +37,9 @@ func (b *Backend) originOf(ctx context.Context, spec core.BoxSpec) (origin, erro
 	}
 	file, err := b.agents.Of(spec.Image, runtime.GOARCH)
 	if err == nil {
-		from.agent, err = b.keepAgent(file)
+		from.agent, err = b.keepAgent(ctx, file)
 	}
-	return from, err
+	return from, fail(ctx, err, "the agent could not be copied to where boxes see it")
 }
 
 // readImage returns the unpacked image of that content.
@@ -55,29 +55,55 @@ func (b *Backend) readImage(name, digest string) (origin, error) {
 	return origin{root: filepath.Join(dir, "root"), binds: have.Binds, masks: have.Masks, env: have.Env}, nil
 }
 
+// agentAge is how long an agent that no box has is kept: somebody may be about to make a box with it.
+const agentAge = 24 * time.Hour
+
 // keepAgent copies the agent to where it stays: boxes outlive the server's own files. The copy is
-// named by its content, and is never changed.
-func (b *Backend) keepAgent(file agentfile.File) (string, error) {
+// named by its content, and is never changed; that it is whole is seen, and that somebody wants it
+// is told, long before agentAge is over.
+func (b *Backend) keepAgent(ctx context.Context, file agentfile.File) (string, error) {
 	dir := filepath.Join(b.folders.agents(), file.Name)
 	target := filepath.Join(dir, filepath.Base(core.GuestAgent))
-	if info, err := os.Stat(target); err == nil && info.Size() == file.Size {
-		return dir, nil
+	if at, ok := b.kept.Load(file.Name); ok {
+		seen, _ := at.(time.Time) // nothing else is stored
+		if info, err := os.Stat(target); err == nil && info.Size() == file.Size && time.Since(seen) < agentAge/24 {
+			return dir, nil
+		}
+	}
+	unlock, err := lock(ctx, b.folders.agents())
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if err := b.copyAgent(file, dir, target); err != nil {
+		return "", err
+	}
+	now := time.Now()
+	if err := os.Chtimes(dir, now, now); err != nil {
+		return "", err
+	}
+	b.kept.Store(file.Name, now)
+	b.dropAgents(file.Name)
+	return dir, nil
+}
+
+// copyAgent makes the copy, unless there is one that is whole.
+func (b *Backend) copyAgent(file agentfile.File, dir, target string) error {
+	have, err := agentfile.New(map[string]string{runtime.GOARCH: target}).Of("", runtime.GOARCH)
+	if err == nil && have.Name == file.Name {
+		return nil
 	}
 	content, err := os.ReadFile(file.Path)
 	if err != nil {
-		return "", core.Errorf(core.ErrUnavailable, "the agent cannot be read: %w", err)
+		return core.Errorf(core.ErrUnavailable, "the agent cannot be read: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // the folders above it are private
-		return "", err
+		return err
 	}
-	b.dropAgents(file.Name)
-	return dir, writeFile(target, content, 0o555)
+	return writeFile(target, content, 0o555)
 }
 
-// agentAge is how long an agent that no box has is kept: another server may be about to use it.
-const agentAge = 24 * time.Hour
-
-// dropAgents removes the agents of older builds.
+// dropAgents removes the agents of older builds. The caller has the agents' lock.
 func (b *Backend) dropAgents(keep string) {
 	used := map[string]bool{keep: true}
 	boxes, _ := os.ReadDir(b.folders.boxes()) // none, none uses any
@@ -88,7 +114,8 @@ func (b *Backend) dropAgents(keep string) {
 	}
 	agents, _ := os.ReadDir(b.folders.agents()) // what cannot be read stays
 	for _, agent := range agents {
-		if info, err := agent.Info(); err == nil && !used[agent.Name()] && time.Since(info.ModTime()) > agentAge {
+		info, err := agent.Info()
+		if err == nil && info.IsDir() && !used[agent.Name()] && time.Since(info.ModTime()) > agentAge {
 			_ = os.RemoveAll(filepath.Join(b.folders.agents(), agent.Name())) // the next new build tries again
 		}
 	}
