@@ -31,7 +31,7 @@ print("saved sine.png")
 
 
 async def show(session, folder, title, arguments):
-    print(f"\n== {title}")
+    print(f"\n== {title}", flush=True)
     for line in arguments["code"].splitlines():
         print(f"   | {line}")
     if "dependencies" in arguments:
@@ -46,6 +46,7 @@ async def show(session, folder, title, arguments):
         sys.exit("the demo failed: " + result.content[0].text)
     record = result.structuredContent
     phases = ", ".join(f"{name} {ms:.0f} ms" for name, ms in record["duration_ms"].items() if name != "total")
+    print(f"   ran on {record['backend']}, image {record['image']}")
     print(f"   time: {record['duration_ms']['total']:.0f} ms in all ({phases})")
     for file in record["files"]:
         await keep(session, folder, file)

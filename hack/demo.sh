@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the main job through a real MCP client: programs as a model would send
-# them. "make demo" calls it, once the binaries are there. It uses Docker where
-# that answers, and gVisor, which needs no engine, where none does.
+# them. "make demo" calls it, once the binaries are there. It uses what the
+# server chooses: Docker, Podman, or gVisor, which needs no engine.
 
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
@@ -12,7 +12,7 @@ bin=$here/../bin
 main() {
   if docker_answers; then
     "$here/base-image.sh"
-  else
+  elif ! works podman; then
     without_engine
   fi
   local clients
@@ -21,12 +21,15 @@ main() {
   exec "$BOXWRIGHT_CLIENT_MCP1" "$here/demo.py" "$bin/boxwright" "$here/../demo-output"
 }
 
+# works BACKEND tells whether the server could use it as it is.
+works() { "$bin/boxwright" plugin list 2>/dev/null | grep -E "^$1 .* works +/" >/dev/null; }
+
 # without_engine makes gVisor ready. Packages are fetched through slirp4netns,
 # by the machine's own pip or uv; without these the demo leaves the plot out.
 without_engine() {
   local built
   if ! have runsc && [ ! -e "$bin/runsc" ]; then
-    say "no Docker answers: boxes will be made with gVisor, without an engine"
+    say "no engine answers: boxes will be made with gVisor, without an engine"
     built=$("$here/runsc.sh")
     eval "$built"
     cp "$BOXWRIGHT_RUNSC" "$bin/runsc"

@@ -32,8 +32,11 @@ type listed struct {
 	Version string `json:"version,omitempty"`
 	Engine  string `json:"engine,omitempty"`
 	Healthy bool   `json:"healthy"`
-	Problem string `json:"problem,omitempty"`
-	Hint    string `json:"hint,omitempty"`
+	// Unenforced are the limits that do not hold there.
+	Unenforced []core.Limit `json:"unenforced,omitempty"`
+	Warnings   []string     `json:"warnings,omitempty"`
+	Problem    string       `json:"problem,omitempty"`
+	Hint       string       `json:"hint,omitempty"`
 }
 
 func pluginListCommand() *cobra.Command {
@@ -127,7 +130,12 @@ func askPlugin(ctx context.Context, cfg pluginhost.Config) listed {
 		found.Problem, found.Hint = core.MessageOf(err), core.HintOf(err)
 		return found
 	}
-	found.Healthy, found.Version = true, info.Version
+	found.Healthy, found.Version, found.Warnings = true, info.Version, info.Warnings
+	for _, limit := range core.AllLimits() {
+		if how := info.Limits[limit]; how == core.EnforcedNot || how == "" {
+			found.Unenforced = append(found.Unenforced, limit)
+		}
+	}
 	found.Engine = strings.TrimSpace(info.Engine + " " + info.EngineVersion)
 	return found
 }
@@ -153,6 +161,8 @@ func printPlugins(w io.Writer, plugins []listed) error {
 		state := "works"
 		if !p.Healthy {
 			state = "fails"
+		} else if len(p.Unenforced) > 0 {
+			state = "works, weaker"
 		}
 		say(table, "%s\t%s\t%s\t%s\t%s\n", p.Name, orDash(p.Version), orDash(p.Engine), state, p.Path)
 	}
@@ -160,6 +170,12 @@ func printPlugins(w io.Writer, plugins []listed) error {
 	for _, p := range plugins {
 		if !p.Healthy {
 			say(w, "%s: %s%s\n", p.Name, p.Problem, inBrackets(p.Hint))
+		}
+		for _, limit := range p.Unenforced {
+			say(w, "%s: the %s limit does not hold there (runs are refused unless limits.unenforced is warn)\n", p.Name, limit)
+		}
+		for _, warning := range p.Warnings {
+			say(w, "%s: %s\n", p.Name, warning)
 		}
 	}
 	return nil

@@ -67,7 +67,7 @@ func moduleVersion(own string) string {
 	if regexp.MustCompile(`^v[0-9]+\.[0-9]+\.[0-9]+$`).MatchString(own) {
 		return own
 	}
-	return "v0.0.0" // a build that was not released: it needs --replace
+	return unreleased
 }
 
 // write makes the folder, whole or not at all.
@@ -78,11 +78,8 @@ func (p newPlugin) write(folder string) error {
 	if p.Module == "" {
 		p.Module = pluginPrefix + p.Name
 	}
-	if p.Replace != "" {
-		var err error
-		if p.Replace, err = filepath.Abs(p.Replace); err != nil {
-			return core.Errorf(core.ErrInternal, "the working directory cannot be found: %w", err)
-		}
+	if err := p.checkSources(); err != nil {
+		return err
 	}
 	files, err := template.ParseFS(pluginTemplate, "plugin_template/*.tmpl")
 	if err != nil {
@@ -99,6 +96,29 @@ func (p newPlugin) write(folder string) error {
 		_ = os.RemoveAll(folder) // it was made a moment ago
 		return core.Errorf(core.ErrInternal, "the plugin cannot be written: %w", err)
 	}
+	return nil
+}
+
+// unreleased is the version of a module that is nowhere to be had.
+const unreleased = "v0.0.0"
+
+// checkSources finds out what the plugin could be built with: the release that this program is of, or sources.
+func (p *newPlugin) checkSources() error {
+	if p.Replace == "" {
+		if p.Version == unreleased {
+			return core.Errorf(core.ErrInvalid, "this program is not of a release, so a plugin has to be built with its sources").
+				WithHint("name their folder with --replace")
+		}
+		return nil
+	}
+	folder, err := filepath.Abs(p.Replace)
+	if err != nil {
+		return core.Errorf(core.ErrInternal, "the working directory cannot be found: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "go.mod")); err != nil {
+		return core.Errorf(core.ErrInvalid, "--replace %s is not a folder of Boxwright's sources: it has no go.mod", p.Replace)
+	}
+	p.Replace = folder
 	return nil
 }
 

@@ -141,8 +141,10 @@ func TestNewRefuses(t *testing.T) {
 	taken := t.TempDir()
 	for want, args := range map[string][]string{
 		"is not a name of a backend": {"../x"},
-		"exists already":             {"mine", "--dir", taken},
-		"cannot be made":             {"mine", "--dir", filepath.Join(taken, "not", "there")},
+		"exists already":             {"mine", "--replace", "../..", "--dir", taken},
+		"cannot be made":             {"mine", "--replace", "../..", "--dir", filepath.Join(taken, "not", "there")},
+		"is not of a release":        {"mine"},
+		"it has no go.mod":           {"mine", "--replace", taken},
 		"needs the name of one":      {},
 	} {
 		c := command()
