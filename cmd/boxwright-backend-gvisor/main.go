@@ -3,7 +3,7 @@
 package main
 
 import (
-	"log/slog"
+	"fmt"
 	"os"
 
 	"github.com/boxwright/boxwright/plugins/gvisor"
@@ -15,7 +15,7 @@ var version = "dev"
 
 func main() {
 	if was, err := gvisor.Stage(); was {
-		slog.New(slog.NewTextHandler(os.Stderr, nil)).Error("the box was not started", "error", err)
+		fmt.Fprintln(os.Stderr, err) // the plugin that started it tells the server
 		os.Exit(1)
 	}
 	sdk.Serve(gvisor.Plugin{Version: version}.Open)

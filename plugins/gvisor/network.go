@@ -1,16 +1,14 @@
 package gvisor
 
 import (
+	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -27,6 +25,7 @@ import (
 //	stage  ── bars what nobody may reach, and becomes runsc, which leaves the box running there
 const (
 	tunnelName  = "slirp4netns-" // begins the tunnel's argv[0], which the box's id ends
+	tunnelNet   = "10.0.2.0/24"  // what slirp4netns makes
 	tunnelDNS   = "10.0.2.3"     // answers with what the host's own resolver says
 	tunnelMTU   = "65520"
 	tunnelReady = 10 * time.Second
@@ -48,22 +47,25 @@ func (b *Backend) tunnel() string {
 
 // startInTunnel starts the box in a new network namespace.
 func (b *Backend) startInTunnel(ctx context.Context, id string, r *runsc, bundle request) error {
-	stage, gate, err := b.startStage(ctx, r, bundle)
+	said := &complaint{}
+	stage, gate, err := b.startStage(ctx, r, bundle, said)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = gate.Close() }() // the stage ends if nothing was written
 	if err := b.startTunnel(ctx, id, stage.Process.Pid); err != nil {
-		return errors.Join(err, stage.Process.Kill(), gone(stage.Wait()))
+		_, _ = stage.Process.Kill(), stage.Wait() // it waits at the gate
+		return err
 	}
-	if _, err := gate.Write([]byte{1}); err != nil {
-		return errors.Join(err, stage.Wait())
+	_, err = gate.Write([]byte{1})
+	if err = errors.Join(err, stage.Wait()); err != nil && said.text() != "" && ctx.Err() == nil {
+		return core.Errorf(core.ErrUnavailable, "the box's network could not be closed to the host: %s", said.text())
 	}
-	return stage.Wait()
+	return err
 }
 
 // startStage starts the stage, which waits at its stdin.
-func (b *Backend) startStage(ctx context.Context, r *runsc, bundle request) (*exec.Cmd, io.WriteCloser, error) {
+func (b *Backend) startStage(ctx context.Context, r *runsc, bundle request, said *complaint) (*exec.Cmd, io.WriteCloser, error) {
 	cmd := exec.CommandContext(ctx, b.machine.self, append([]string{r.path}, bundle.Args...)...) //nolint:gosec // the plugin itself
 	own, err := net.InterfaceAddrs()
 	if err != nil {
@@ -71,6 +73,7 @@ func (b *Backend) startStage(ctx context.Context, r *runsc, bundle request) (*ex
 	}
 	cmd.Args[0] = stageName
 	cmd.Env, cmd.Dir = append(bareEnv(), barredVariable+"="+barred(own)), "/"
+	cmd.Stderr = said // what it becomes has no use for it
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNET}
 	if b.machine.uid != 0 {
 		asGuest(cmd.SysProcAttr, b.machine.uid, b.machine.gid)
@@ -98,15 +101,20 @@ func asGuest(attr *syscall.SysProcAttr, uid, gid int) {
 // startTunnel starts slirp4netns for the namespaces of process pid, and returns when the network
 // is there.
 func (b *Backend) startTunnel(ctx context.Context, id string, pid int) error {
+	said, err := newWords()
+	if err != nil {
+		return err
+	}
+	defer said.close()
 	ready, theirs, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = ready.Close() }()                                                                                                                         // it was only read
-	cmd := exec.Command(b.tunnel(), "--configure", "--mtu="+tunnelMTU, "--disable-host-loopback", "--enable-seccomp", "--ready-fd=3", strconv.Itoa(pid), "tap0") //nolint:gosec // the machine's own program
+	defer func() { _ = ready.Close() }()                               // it was only read
+	cmd := exec.Command(b.tunnel(), planTunnel(pid, b.machine.uid)...) //nolint:gosec // the machine's own program
 	cmd.Args[0] = tunnelName + id
 	cmd.Env, cmd.Dir = bareEnv(), "/"
-	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.Stderr, cmd.ExtraFiles = said.file, []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
 	_ = theirs.Close() // the tunnel has its own
@@ -114,14 +122,21 @@ func (b *Backend) startTunnel(ctx context.Context, id string, pid int) error {
 		return err
 	}
 	go func() { _ = cmd.Wait() }() // it is ended with the box
-	if err := ready.SetReadDeadline(deadline(ctx, tunnelReady)); err != nil {
-		return err
-	}
-	if _, err := ready.Read(make([]byte, 1)); err != nil {
-		return core.Errorf(core.ErrUnavailable, "slirp4netns made no network: %w", err).
+	if err := awaitTunnel(ctx, ready); err != nil {
+		_ = cmd.Process.Kill() // it may have ended by itself
+		return core.Errorf(core.ErrUnavailable, "slirp4netns made no network: %s", cmp.Or(said.text(), err.Error())).
 			WithHint("it needs /dev/net/tun to be writable for this user")
 	}
 	return nil
+}
+
+// awaitTunnel waits for the tunnel's word that it is ready.
+func awaitTunnel(ctx context.Context, ready *os.File) error {
+	if err := ready.SetReadDeadline(deadline(ctx, tunnelReady)); err != nil {
+		return err
+	}
+	_, err := ready.Read(make([]byte, 1))
+	return err
 }
 
 func deadline(ctx context.Context, most time.Duration) time.Time {
@@ -130,103 +145,4 @@ func deadline(ctx context.Context, most time.Duration) time.Time {
 		return first
 	}
 	return end
-}
-
-// Stage runs if this process was started as the stage, and reports whether it was. A main calls
-// it before anything else.
-func Stage() (was bool, err error) {
-	if len(os.Args) < 2 || os.Args[0] != stageName {
-		return false, nil
-	}
-	if _, err := io.ReadFull(os.Stdin, make([]byte, 1)); err != nil {
-		return true, err
-	}
-	if err := bar(strings.Split(os.Getenv(barredVariable), ",")); err != nil {
-		return true, err
-	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return true, err
-	}
-	for fd := range 3 {
-		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
-			return true, err
-		}
-	}
-	return true, unix.Exec(os.Args[1], os.Args[1:], bareEnv())
-}
-
-// barredVariable tells the stage what to bar: networks, separated by commas.
-const barredVariable = "BOXWRIGHT_BARRED"
-
-// barred are the networks that no box reaches: link-local ones, where clouds keep their machines'
-// credentials, and the host's own addresses, where it may offer what it offers nobody else.
-func barred(own []net.Addr) string {
-	networks := []string{"169.254.0.0/16", "224.0.0.0/4"}
-	for _, address := range own {
-		network, ok := address.(*net.IPNet)
-		if !ok || network.IP.To4() == nil || network.IP.IsLoopback() || tunnelNetwork().Contains(network.IP) {
-			continue // the tunnel carries nothing else
-		}
-		networks = append(networks, network.IP.String()+"/32")
-	}
-	return strings.Join(networks, ",")
-}
-
-// tunnelNetwork is what slirp4netns makes.
-func tunnelNetwork() *net.IPNet {
-	return &net.IPNet{IP: net.IPv4(10, 0, 2, 0), Mask: net.CIDRMask(24, 32)}
-}
-
-// bar makes the stage's namespace unable to reach networks, by routes: what runs in the box has no
-// right to change them.
-func bar(networks []string) error {
-	for _, text := range networks {
-		_, network, err := net.ParseCIDR(text)
-		if err != nil {
-			return err
-		}
-		if err := addUnreachable(network); err != nil && !errors.Is(err, unix.EEXIST) {
-			return err
-		}
-	}
-	return nil
-}
-
-// addUnreachable adds a route that refuses, as "ip route add unreachable" does.
-func addUnreachable(to *net.IPNet) error {
-	family, address := unix.AF_INET, to.IP.To4()
-	if address == nil {
-		family, address = unix.AF_INET6, to.IP
-	}
-	ones, _ := to.Mask.Size()
-	body := []byte{byte(family), byte(ones), 0, 0, unix.RT_TABLE_MAIN, unix.RTPROT_BOOT, unix.RT_SCOPE_UNIVERSE, unix.RTN_UNREACHABLE, 0, 0, 0, 0} //nolint:gosec // both are small
-	attribute := binary.NativeEndian.AppendUint16(nil, uint16(unix.SizeofRtAttr+len(address)))                                                     //nolint:gosec // at most 20
-	attribute = append(binary.NativeEndian.AppendUint16(attribute, unix.RTA_DST), address...)
-	return routeRequest(append(body, attribute...))
-}
-
-// routeRequest sends one request to make a route, and returns the kernel's answer.
-func routeRequest(body []byte) error {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(fd) }()                                                   // it is not used any more
-	message := binary.NativeEndian.AppendUint32(nil, uint32(unix.SizeofNlMsghdr+len(body))) //nolint:gosec // small
-	message = binary.NativeEndian.AppendUint16(message, unix.RTM_NEWROUTE)
-	message = binary.NativeEndian.AppendUint16(message, unix.NLM_F_REQUEST|unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
-	message = append(append(message, make([]byte, 8)...), body...) // sequence and port
-	if err := unix.Sendto(fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return err
-	}
-	answer := make([]byte, 4096)
-	n, _, err := unix.Recvfrom(fd, answer, 0)
-	if err != nil || n < unix.SizeofNlMsghdr+4 {
-		return errors.Join(err, errors.New("the kernel did not answer about a route"))
-	}
-	if code := int32(binary.NativeEndian.Uint32(answer[unix.SizeofNlMsghdr:])); code != 0 { //nolint:gosec // the kernel's own negative number
-		return unix.Errno(-code) //nolint:gosec // an error's number
-	}
-	return nil
 }

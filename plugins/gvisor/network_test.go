@@ -35,28 +35,14 @@ func (l *lab) python(t *testing.T, as *syscall.Credential, box, code string) str
 // by whatever address, nor where clouds keep credentials.
 func TestNetworkDoesNotReachTheHost(t *testing.T) {
 	users(t, func(t *testing.T, l *lab, as *syscall.Credential) {
-		if network(t) == core.NetworkNone {
-			require(t, "gvisor", errors.New("there is no slirp4netns"))
-		}
 		port, reached := listen(t)
-		b := l.spawn(t, buildPlugin(t, l.dir), as)
-		spec := daemontest.Spec(l.remoteEnv(t, b))
-		image, err := b.EnsureImage(t.Context(), core.ImageHost, core.PullNever, nil)
-		if err != nil {
-			require(t, "gvisor", err)
-		}
-		spec.Image, spec.Digest, spec.Network = core.ImageHost, image.Digest, core.NetworkFull
-		box, err := b.Create(t.Context(), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer b.Destroy(context.WithoutCancel(t.Context()), box.ID)
+		box := l.networkBox(t, buildPlugin(t, l.dir), as)
 		for _, target := range hostAddresses() {
-			got := l.python(t, as, box.ID, fmt.Sprintf("import socket\ntry: socket.create_connection((%q, %s), 2); print('open')\nexcept OSError as e: print(e)", target, port))
+			got := l.python(t, as, box, connect(target, port))
 			if strings.Contains(got, "open") {
 				t.Errorf("%s is reached", target)
 			}
-			if target == "169.254.169.254" && !strings.Contains(got, "nreach") && !strings.Contains(got, "No route") {
+			if slices.Contains(cloudAddresses(), target) && !strings.Contains(got, "nreachable") && !strings.Contains(got, "No route") {
 				t.Errorf("%s is not barred: %s", target, got)
 			}
 		}
@@ -65,16 +51,47 @@ func TestNetworkDoesNotReachTheHost(t *testing.T) {
 			t.Errorf("somebody came to %s", address)
 		default:
 		}
-		if got := l.python(t, as, box.ID, "print(open('/etc/resolv.conf').read())"); !strings.Contains(got, tunnelDNS) {
+		if got := l.python(t, as, box, "print(open('/etc/resolv.conf').read())"); !strings.Contains(got, tunnelDNS) {
 			t.Errorf("its resolver is %q", got)
 		}
 	})
 }
 
+// networkBox is a box of that plugin's with a network and the machine's programs.
+func (l *lab) networkBox(t *testing.T, plugin string, as *syscall.Credential) string {
+	t.Helper()
+	if network(t) == core.NetworkNone {
+		require(t, "gvisor", errors.New("there is no slirp4netns"))
+	}
+	b := l.spawn(t, plugin, as)
+	spec := daemontest.Spec(l.remoteEnv(t, b))
+	image, err := b.EnsureImage(t.Context(), core.ImageHost, core.PullNever, nil)
+	if err != nil {
+		require(t, "gvisor", err)
+	}
+	spec.Image, spec.Digest, spec.Network = core.ImageHost, image.Digest, core.NetworkFull
+	box, err := b.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Destroy(context.Background(), box.ID) })
+	return box.ID
+}
+
+// connect is a program that says "open" if it comes through.
+func connect(target, port string) string {
+	return fmt.Sprintf("import socket\ntry: socket.create_connection((%q, %s), 2); print('open')\nexcept OSError as e: print(e)", target, port)
+}
+
 // listen listens on all addresses of the host, and tells at which somebody came.
 func listen(t *testing.T) (port string, reached <-chan string) {
 	t.Helper()
-	listener, err := net.Listen("tcp4", "0.0.0.0:0")
+	return listenAt(t, "0.0.0.0:0")
+}
+
+func listenAt(t *testing.T, address string) (port string, reached <-chan string) {
+	t.Helper()
+	listener, err := net.Listen("tcp4", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +113,7 @@ func listen(t *testing.T) (port string, reached <-chan string) {
 
 // hostAddresses are all by which the host, or a cloud's own service, might be reached.
 func hostAddresses() []string {
-	targets := []string{"127.0.0.1", "10.0.2.2", "10.0.2.3", "169.254.169.254", "::1", "fd00:ec2::254"}
+	targets := append(cloudAddresses(), "127.0.0.1", "::1", "fd00:ec2::254")
 	own, _ := net.InterfaceAddrs()
 	for _, address := range own {
 		targets = append(targets, strings.Split(address.String(), "/")[0])
@@ -104,13 +121,19 @@ func hostAddresses() []string {
 	return targets
 }
 
+// cloudAddresses are those that the box's own kernel must refuse.
+func cloudAddresses() []string {
+	return []string{"10.0.2.2", "10.0.2.3", "10.0.2.255", "169.254.169.254", "100.100.100.200", "168.63.129.16", "192.0.0.192"}
+}
+
 func TestBarred(t *testing.T) {
 	address := func(text string) net.Addr {
 		ip, network, _ := net.ParseCIDR(text)
 		return &net.IPNet{IP: ip, Mask: network.Mask}
 	}
-	got := strings.Split(barred([]net.Addr{address("127.0.0.1/8"), address("192.0.2.7/24"), address("10.0.2.15/24"), address("fe80::1/64")}), ",")
-	if want := []string{"169.254.0.0/16", "224.0.0.0/4", "192.0.2.7/32"}; !slices.Equal(got, want) {
+	got := strings.Split(barred([]net.Addr{address("127.0.0.1/8"), address("192.0.2.7/24"), address("192.0.2.7/32"), address("10.0.2.15/24"), address("fe80::1/64")}), ",")
+	want := []string{"100.100.100.200/32", "168.63.129.16/32", "169.254.0.0/16", "192.0.0.192/32", "192.0.2.7/32", "224.0.0.0/4"}
+	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 }

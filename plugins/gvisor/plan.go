@@ -6,6 +6,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -226,6 +227,17 @@ func planNetwork(r *request, n core.Network, o order) {
 	}
 }
 
+// planTunnel is slirp4netns' command line, for the namespaces of process pid. It hands nothing on
+// to the host's loopback, and says on descriptor 3 that it is ready. Only root can take its own
+// rights from it; an ordinary user's has none.
+func planTunnel(pid, uid int) []string {
+	args := []string{"--configure", "--mtu=" + tunnelMTU, "--cidr=" + tunnelNet, "--disable-host-loopback", "--enable-seccomp"}
+	if uid == 0 {
+		args = append(args, "--enable-sandbox")
+	}
+	return append(args, "--ready-fd=3", strconv.Itoa(pid), "tap0")
+}
+
 // planArgs is the command line that starts the box and leaves it running.
 func planArgs(r *request, spec core.BoxSpec, o order) {
 	flags := map[string]string{
@@ -251,7 +263,18 @@ func planArgs(r *request, spec core.BoxSpec, o order) {
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		r.Args = append(r.Args, "--"+name+"="+flags[name])
 	}
-	r.Args = append(r.Args, "run", "--detach", "--bundle="+o.Folders.box(o.ID), o.ID)
+	r.Args = append(r.Args, "run", "--detach", bundleFlag+o.Folders.box(o.ID), o.ID)
+}
+
+const bundleFlag = "--bundle="
+
+// startsBox reports whether a command line ends as that does which planArgs makes.
+func startsBox(args []string, id string) bool {
+	if len(args) < 5 {
+		return false
+	}
+	end := args[len(args)-4:]
+	return slices.Equal(end[:2], []string{"run", "--detach"}) && strings.HasPrefix(end[2], bundleFlag) && path.Base(end[2]) == id
 }
 
 // fileAccess lets the box's kernel remember what is in its mounts, which makes imports fast,

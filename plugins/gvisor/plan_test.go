@@ -74,3 +74,8 @@ func TestPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) { golden(t, name, plan(c.spec, c.order)) })
 	}
 }
+
+func TestPlanOfTheTunnel(t *testing.T) {
+	golden(t, "tunnel", planTunnel(123, 0))
+	golden(t, "rootless-tunnel", planTunnel(123, 1001))
+}
