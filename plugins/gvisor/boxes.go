@@ -36,7 +36,7 @@ func (b *Backend) List(ctx context.Context, instance string) (core.Inventory, er
 		return core.Inventory{}, fail(ctx, err, "the boxes could not be listed")
 	}
 	var have core.Inventory
-	alive := running(processes())
+	alive := running(b.processes())
 	for _, entry := range entries {
 		rec, labels, err := b.readBox(entry.Name())
 		if err != nil || labels.Instance != instance {
@@ -109,7 +109,7 @@ func (b *Backend) bookkeeping(id string) []string {
 // remove ends all processes of a box and removes what there is of it, its record last: what is
 // interrupted can be done again. It does not ask runsc, which waits for what hangs.
 func (b *Backend) remove(ctx context.Context, id string) error {
-	if err := b.machine.cgroups.killAll(ctx, id); err != nil {
+	if err := b.killAll(ctx, id); err != nil {
 		return err
 	}
 	all := []error{b.machine.cgroups.remove(id)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -72,7 +73,7 @@ func TestBoxesOutliveThePlugin(t *testing.T) {
 		if err := env.Backend.Destroy(t.Context(), box.ID); err != nil {
 			t.Error(err)
 		}
-		l.isEmpty(t)
+		l.isEmpty(t, box.ID)
 	})
 }
 
@@ -86,18 +87,23 @@ func network(t *testing.T) core.Network {
 	return core.NetworkFull
 }
 
-// isEmpty reports what boxes have left.
-func (l *lab) isEmpty(t *testing.T) {
+// isEmpty reports what boxes have left, and those boxes' processes and control groups, of either
+// version.
+func (l *lab) isEmpty(t *testing.T, boxes ...string) {
 	t.Helper()
 	for _, dir := range []string{"boxes", "runsc"} {
 		if left, _ := os.ReadDir(filepath.Join(l.settings.Dir, dir)); len(left) > 0 {
 			t.Errorf("%s still has %v", dir, left)
 		}
 	}
-	groups, _ := filepath.Glob("/sys/fs/cgroup/*/" + cgroupParent + "/boxwright-*")
-	for _, group := range groups {
-		if raw, _ := os.ReadFile(filepath.Join(group, "cgroup.procs")); len(raw) == 0 {
-			t.Logf("%s is another test's, or is left", group)
+	for _, box := range boxes {
+		for _, pattern := range []string{"/sys/fs/cgroup/*/", "/sys/fs/cgroup/"} {
+			if groups, _ := filepath.Glob(pattern + cgroupParent + "/" + box); len(groups) > 0 {
+				t.Errorf("%v are left", groups)
+			}
+		}
+		for _, p := range processesIn(box) {
+			t.Errorf("process %d of a removed box lives", p.pid)
 		}
 	}
 }
@@ -107,31 +113,47 @@ func (l *lab) isEmpty(t *testing.T) {
 func TestPluginKilledWhileItMakesABox(t *testing.T) {
 	users(t, func(t *testing.T, l *lab, as *syscall.Credential) {
 		plugin := buildPlugin(t, l.dir)
-		for _, after := range []time.Duration{0, 3 * time.Millisecond, 15 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 150 * time.Millisecond} {
-			client := l.spawn(t, plugin, as)
-			env := l.remoteEnv(t, client)
-			if _, err := client.EnsureImage(t.Context(), testImage, core.PullNever, nil); err != nil {
-				t.Fatal(err)
-			}
-			made := make(chan struct{})
-			go func() {
-				defer close(made)
-				client.Create(t.Context(), daemontest.Spec(env))
-			}()
-			time.Sleep(after)
-			killPlugin(t, plugin)
-			<-made
-			env.Backend = l.spawn(t, plugin, as)
-			cleanUp(t, env)
-			l.isEmpty(t)
-			killPlugin(t, plugin)
+		for _, network := range slices.Compact([]core.Network{core.NetworkNone, network(t)}) {
+			t.Run("network-"+string(network), func(t *testing.T) {
+				for _, after := range []time.Duration{0, 3 * time.Millisecond, 15 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 150 * time.Millisecond} {
+					l.killDuringCreate(t, plugin, as, network, after)
+				}
+			})
 		}
 	})
 }
 
-// cleanUp removes what is listed until nothing is, as a server does. What was on its way when its
-// plugin died may still come.
-func cleanUp(t *testing.T, env executiontest.Env) {
+// killDuringCreate kills a plugin some time after it was told to make a box; the next one removes
+// what there is, and what was not yet a box when it makes its next.
+func (l *lab) killDuringCreate(t *testing.T, plugin string, as *syscall.Credential, network core.Network, after time.Duration) {
+	t.Helper()
+	client := l.spawn(t, plugin, as)
+	env := l.remoteEnv(t, client)
+	if _, err := client.EnsureImage(t.Context(), testImage, core.PullNever, nil); err != nil {
+		t.Fatal(err)
+	}
+	spec := daemontest.Spec(env)
+	spec.Network = network
+	made := make(chan struct{})
+	go func() {
+		defer close(made)
+		client.Create(t.Context(), spec)
+	}()
+	time.Sleep(after)
+	killPlugin(t, plugin)
+	<-made
+	env.Backend = l.spawn(t, plugin, as)
+	removed := cleanUp(t, env)
+	if _, err := env.Backend.Create(t.Context(), daemontest.Spec(env)); err != nil {
+		t.Fatal(err)
+	}
+	l.isEmpty(t, append(removed, cleanUp(t, env)...)...)
+	killPlugin(t, plugin)
+}
+
+// cleanUp removes what is listed until nothing is, as a server does, and returns what it removed.
+// What was on its way when its plugin died may still come.
+func cleanUp(t *testing.T, env executiontest.Env) (removed []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -145,13 +167,10 @@ func cleanUp(t *testing.T, env executiontest.Env) {
 			if err := env.Backend.Destroy(ctx, box.ID); err != nil {
 				t.Fatal(err)
 			}
-		}
-		for _, p := range processes() {
-			if len(have.Boxes) > 0 && p.box == have.Boxes[0].ID {
-				t.Errorf("process %d of a removed box lives", p.pid)
-			}
+			removed = append(removed, box.ID)
 		}
 	}
+	return removed
 }
 
 // TestAStoppedKernelIsRemoved: a box whose kernel does not answer any more.
@@ -162,15 +181,13 @@ func TestAStoppedKernelIsRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range processes() {
-		if p.box == box.ID {
-			syscall.Kill(p.pid, syscall.SIGSTOP)
-		}
+	for _, p := range processesIn(box.ID) {
+		syscall.Kill(p.pid, syscall.SIGSTOP)
 	}
 	if err := env.Backend.Destroy(t.Context(), box.ID); err != nil {
 		t.Fatal(err)
 	}
-	l.isEmpty(t)
+	l.isEmpty(t, box.ID)
 }
 
 // TestTwoPluginsShareAFolder: each sees and ends the other's boxes, and neither breaks what the
@@ -180,19 +197,25 @@ func TestTwoPluginsShareAFolder(t *testing.T) {
 	plugin := buildPlugin(t, l.dir)
 	one, other := l.spawn(t, plugin, nil), l.spawn(t, plugin, nil)
 	env := l.remoteEnv(t, one)
-	results := make(chan error, 4)
+	type result struct {
+		box string
+		err error
+	}
+	results := make(chan result, 4)
 	for _, client := range []*sdk.Client{one, other, one, other} {
 		go func() {
 			box, err := client.Create(t.Context(), daemontest.Spec(env))
 			if err == nil {
 				err = other.Destroy(t.Context(), box.ID)
 			}
-			results <- err
+			results <- result{box.ID, err}
 		}()
 	}
+	var removed []string
 	for range cap(results) {
-		if err := <-results; err != nil {
-			t.Error(err)
+		r := <-results
+		if removed = append(removed, r.box); r.err != nil {
+			t.Error(r.err)
 		}
 	}
 	volume := core.Volume{Name: "shared", Labels: core.Labels{Instance: env.Instance}}
@@ -211,5 +234,5 @@ func TestTwoPluginsShareAFolder(t *testing.T) {
 	if err := other.Destroy(t.Context(), box.ID); err != nil {
 		t.Error(err)
 	}
-	l.isEmpty(t)
+	l.isEmpty(t, append(removed, box.ID)...)
 }

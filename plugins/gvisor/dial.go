@@ -28,7 +28,7 @@ func (b *Backend) Dial(ctx context.Context, box string) (io.ReadWriteCloser, err
 	} else if err != nil {
 		return nil, fail(ctx, err, "the box could not be reached")
 	}
-	if !running(processes())[box] {
+	if !running(b.processes())[box] {
 		return nil, core.Errorf(core.ErrUnavailable, "the box has stopped")
 	}
 	s, err := b.attach(r, box)

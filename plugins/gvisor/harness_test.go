@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -136,7 +137,7 @@ func (l *lab) remoteEnv(t *testing.T, b execution.Backend) executiontest.Env {
 		if err := stop(ctx, box); err != nil {
 			return err
 		}
-		for running(processes())[box] {
+		for running(processesIn(box))[box] {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -145,6 +146,19 @@ func (l *lab) remoteEnv(t *testing.T, b execution.Backend) executiontest.Env {
 		return nil
 	}
 	return env
+}
+
+// processesIn are a box's, whoever made it.
+func processesIn(box string) []process {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	var found []process
+	for _, dir := range dirs {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		if p, ok := look(pid); ok && p.box == box {
+			found = append(found, p)
+		}
+	}
+	return found
 }
 
 // foreignBox is a container of somebody else's in the same place: runsc's own file about it.
