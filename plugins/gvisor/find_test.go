@@ -2,6 +2,7 @@ package gvisor
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -153,6 +154,32 @@ func TestFoldersArePrivate(t *testing.T) {
 	for _, dir := range []string{f.state, f.cache, f.boxes(), f.volumes(), f.runsc()} {
 		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != private {
 			t.Errorf("%s is %v, %v", dir, info.Mode(), err)
+		}
+	}
+}
+
+// TestFoldersOfSomebodyElse: what lies there would be run, so nobody else may have made it.
+func TestFoldersOfSomebodyElse(t *testing.T) {
+	for name, spoil := range map[string]func(f folders) error{
+		"a linked folder": func(f folders) error { return os.Symlink(t.TempDir(), f.state) },
+		"a link below": func(f folders) error {
+			return errors.Join(os.Mkdir(f.state, 0o700), os.Symlink(t.TempDir(), f.agents()))
+		},
+		"another's folder": func(f folders) error { return errors.Join(os.Mkdir(f.state, 0o700), os.Chown(f.state, 12345, -1)) },
+		"another's layers": func(f folders) error {
+			return errors.Join(os.MkdirAll(f.layer(""), 0o700), os.Chown(f.layer(""), 12345, -1))
+		},
+		"another's scratch": func(f folders) error {
+			return errors.Join(os.MkdirAll(f.scratch(), 0o700), os.Chown(f.scratch(), 12345, -1))
+		},
+	} {
+		dir := t.TempDir()
+		f := folders{state: filepath.Join(dir, "state"), cache: filepath.Join(dir, "cache")}
+		if err := spoil(f); err != nil {
+			require(t, "gvisor", err)
+		}
+		if err := f.make(); core.KindOf(err) != core.ErrDenied || !strings.Contains(core.HintOf(err), "settings.dir") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -70,9 +70,30 @@ func (f folders) make() error {
 			return core.Errorf(core.ErrUnavailable, "the folder for boxes cannot be made: %w", err).
 				WithHint("make %s writable for this user, or set backends.gvisor.settings.dir", f.state)
 		}
+		if err := own(dir); err != nil {
+			return err
+		}
 	}
 	// The folders may be older than the plugin.
 	return errors.Join(os.Chmod(f.state, private), os.Chmod(f.cache, private))
+}
+
+// own refuses a folder that somebody else could put something into: what lies there is run.
+func own(dir string) error {
+	var stat unix.Stat_t
+	if err := unix.Lstat(dir, &stat); err != nil {
+		return core.Errorf(core.ErrUnavailable, "the folder for boxes cannot be used: %s: %w", dir, err)
+	}
+	var err *core.Error
+	switch {
+	case stat.Mode&unix.S_IFMT != unix.S_IFDIR:
+		err = core.Errorf(core.ErrDenied, "%s is not a folder, but a link", dir)
+	case int(stat.Uid) != os.Geteuid():
+		err = core.Errorf(core.ErrDenied, "the folder %s belongs to user %d, and boxes would run what that user puts there", dir, stat.Uid)
+	default:
+		return nil
+	}
+	return err.WithHint("set backends.gvisor.settings.dir to a folder of this user's")
 }
 
 // temporary begins the names of folders that are being made.
