@@ -1,6 +1,7 @@
 package gvisor
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"os/exec"
@@ -32,10 +33,11 @@ func startOn(cmd *exec.Cmd, cpus int) error {
 		return err
 	}
 	err := cmd.Start()
-	if restored := unix.SchedSetaffinity(0, &all); err == nil {
-		err = restored
+	restored := unix.SchedSetaffinity(0, &all)
+	if err == nil && restored != nil {
+		_, _ = cmd.Process.Kill(), cmd.Wait() // the caller takes it for not started
 	}
-	return err
+	return cmp.Or(err, restored)
 }
 
 // choose returns so many of all, or all of them.
