@@ -170,7 +170,8 @@ func TestVerifyReport(t *testing.T) {
 func TestVerifyThatCannotBegin(t *testing.T) {
 	plugin, agents := build(t, "./testdata/broken", "boxwright-backend-broken"), fakeAgents(t)
 	for want, args := range map[string][]string{
-		"not found":             {"/nowhere/plugin", "--agents", agents},
+		"there is no file":      {"/nowhere/plugin", "--agents", agents},
+		"is not executable":     {"/etc/passwd", "--agents", agents},
 		"stopped before it was": {"/bin/true", "--agents", agents},
 		"there is no image":     {plugin, "--agents", agents, "--image", "not/there:1"},
 		`no key "x"`:            {plugin, "--agents", agents, "--settings", `{"x": 1}`},

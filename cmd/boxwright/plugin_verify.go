@@ -135,6 +135,9 @@ func (f verifyFlags) pluginConfig(path string, log io.Writer) (pluginhost.Config
 		cfg.Path = ""
 		return cfg, nil
 	}
+	if err := checkExecutable(path); err != nil {
+		return cfg, err
+	}
 	if cfg.Path, err = filepath.Abs(path); err != nil {
 		return cfg, core.Errorf(core.ErrInternal, "the working directory cannot be found: %w", err)
 	}
@@ -151,6 +154,19 @@ func (f verifyFlags) findAgents() (map[string]string, error) {
 const pluginPrefix = "boxwright-backend-"
 
 // pluginName is the backend's name by its file.
+// checkExecutable looks before the plugin host does, whose advice is for servers.
+func checkExecutable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return core.Errorf(core.ErrInvalid, "there is no file %s", path).
+			WithHint("verify takes the path of an executable, or the name of a backend beside this program")
+	case !info.Mode().IsRegular() || info.Mode()&0o111 == 0:
+		return core.Errorf(core.ErrInvalid, "%s is not executable", path).WithHint("build the plugin, or chmod +x %s", path)
+	}
+	return nil
+}
+
 func pluginName(path string) string { return strings.TrimPrefix(filepath.Base(path), pluginPrefix) }
 
 // readSettings reads a plugin's section of the config: JSON as it is, or a file of YAML.
@@ -162,7 +178,8 @@ func readSettings(text string) (json.RawMessage, error) {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		var err error
 		if raw, err = os.ReadFile(text); err != nil { //nolint:gosec // its user names it
-			return nil, core.Errorf(core.ErrInvalid, "the settings cannot be read: %w", err)
+			return nil, core.Errorf(core.ErrInvalid, "the settings cannot be read: %w", err).
+				WithHint("--settings takes a file, or an object such as '{\"host\": \"unix:///run/engine.sock\"}'")
 		}
 	}
 	var settings map[string]any
