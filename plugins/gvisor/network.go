@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -111,7 +112,7 @@ func (b *Backend) startTunnel(ctx context.Context, id string, pid int) error {
 		return err
 	}
 	defer func() { _ = ready.Close() }()                               // it was only read
-	cmd := exec.Command(b.tunnel(), planTunnel(pid, b.machine.uid)...) //nolint:gosec // the machine's own program
+	cmd := exec.Command(b.tunnel(), planTunnel(pid, tunnelSandbox(b.machine.uid, resolvConf))...) //nolint:gosec // the machine's own program
 	cmd.Args[0] = tunnelName + id
 	cmd.Env, cmd.Dir = bareEnv(), "/"
 	cmd.Stderr, cmd.ExtraFiles = said.file, []*os.File{theirs}
@@ -128,6 +129,16 @@ func (b *Backend) startTunnel(ctx context.Context, id string, pid int) error {
 			WithHint("it needs /dev/net/tun to be writable for this user")
 	}
 	return nil
+}
+
+const resolvConf = "/etc/resolv.conf"
+
+// tunnelSandbox reports whether the tunnel works in its sandbox: only root's can make it (an
+// ordinary user's has no rights to give up), and it must find the host's resolver in it, which some
+// systems keep elsewhere.
+func tunnelSandbox(uid int, resolver string) bool {
+	target, err := filepath.EvalSymlinks(resolver)
+	return uid == 0 && err == nil && (strings.HasPrefix(target, "/etc/") || strings.HasPrefix(target, "/run/"))
 }
 
 // awaitTunnel waits for the tunnel's word that it is ready.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -135,5 +137,18 @@ func TestBarred(t *testing.T) {
 	want := []string{"100.100.100.200/32", "168.63.129.16/32", "169.254.0.0/16", "192.0.0.192/32", "192.0.2.7/32", "224.0.0.0/4"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestTunnelSandbox: a resolver that is not in /etc or /run would not be found in the sandbox.
+func TestTunnelSandbox(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "resolv.conf")
+	if os.Symlink("/etc/passwd", link); !tunnelSandbox(0, link) || tunnelSandbox(1001, link) {
+		t.Error("root's can be in it, a user's cannot")
+	}
+	elsewhere := filepath.Join(t.TempDir(), "resolv.conf")
+	os.WriteFile(elsewhere, nil, 0o600)
+	if tunnelSandbox(0, elsewhere) || tunnelSandbox(0, link+".missing") {
+		t.Error("the resolver is elsewhere")
 	}
 }

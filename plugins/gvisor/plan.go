@@ -228,11 +228,11 @@ func planNetwork(r *request, n core.Network, o order) {
 }
 
 // planTunnel is slirp4netns' command line, for the namespaces of process pid. It hands nothing on
-// to the host's loopback, and says on descriptor 3 that it is ready. Only root can take its own
-// rights from it; an ordinary user's has none.
-func planTunnel(pid, uid int) []string {
+// to the host's loopback, and says on descriptor 3 that it is ready. In its sandbox it has no
+// rights, and no files but /etc and /run.
+func planTunnel(pid int, sandbox bool) []string {
 	args := []string{"--configure", "--mtu=" + tunnelMTU, "--cidr=" + tunnelNet, "--disable-host-loopback", "--enable-seccomp"}
-	if uid == 0 {
+	if sandbox {
 		args = append(args, "--enable-sandbox")
 	}
 	return append(args, "--ready-fd=3", strconv.Itoa(pid), "tap0")

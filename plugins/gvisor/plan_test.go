@@ -76,6 +76,6 @@ func TestPlan(t *testing.T) {
 }
 
 func TestPlanOfTheTunnel(t *testing.T) {
-	golden(t, "tunnel", planTunnel(123, 0))
-	golden(t, "rootless-tunnel", planTunnel(123, 1001))
+	golden(t, "tunnel", planTunnel(123, true))
+	golden(t, "rootless-tunnel", planTunnel(123, false))
 }
