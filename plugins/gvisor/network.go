@@ -111,7 +111,7 @@ func (b *Backend) startTunnel(ctx context.Context, id string, pid int) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = ready.Close() }()                               // it was only read
+	defer func() { _ = ready.Close() }()                                                          // it was only read
 	cmd := exec.Command(b.tunnel(), planTunnel(pid, tunnelSandbox(b.machine.uid, resolvConf))...) //nolint:gosec // the machine's own program
 	cmd.Args[0] = tunnelName + id
 	cmd.Env, cmd.Dir = bareEnv(), "/"
