@@ -39,7 +39,7 @@ func (b *backend) pid(id string) int {
 
 // Create implements execution.Backend. A box is saved before it starts: List always knows it.
 func (b *backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
-	if err := errors.Join(spec.Validate(), hasImage(spec.Image, spec.Digest), b.volumes.Check(spec.Mounts)); err != nil {
+	if err := errors.Join(spec.Validate(), hasImage(spec.Image, spec.Digest)); err != nil {
 		return core.Box{}, err
 	}
 	if spec.Network != core.NetworkNone {

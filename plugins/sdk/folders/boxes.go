@@ -3,7 +3,6 @@ package folders
 import (
 	"crypto/rand"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +13,9 @@ import (
 // Open returns the boxes and volumes that are kept below dir, which is made when it is needed. A
 // volume that a box mounts is in use.
 func Open(dir string) (Boxes, Volumes) {
-	boxes := Boxes{Store{filepath.Join(dir, "boxes")}}
-	return boxes, Volumes{Store: Store{filepath.Join(dir, "volumes")}, InUse: boxes.Mount}
+	volumes := Store{filepath.Join(dir, "volumes")}
+	boxes := Boxes{Store: Store{filepath.Join(dir, "boxes")}, Volumes: volumes}
+	return boxes, Volumes{Store: volumes, InUse: boxes.Mount}
 }
 
 // Box is what is kept of a box: enough to understand it after a crash.
@@ -36,12 +36,22 @@ func (b Box) Describe(running bool, warnings ...string) core.Box {
 
 // Boxes keeps boxes. Whether their processes run is the backend's to know.
 type Boxes struct {
-	Store Store
+	Store   Store
+	Volumes Store // that they mount
 }
 
 // Make writes a new box down, with an id that nobody guesses. It is listed from then on, so a backend
-// calls it before it starts anything.
+// calls it before it starts anything. No volume that the box mounts can be removed from then on; one
+// that does not exist is core.ErrNotFound.
 func (b Boxes) Make(spec core.BoxSpec) (Box, error) {
+	unlock, err := b.Volumes.lock()
+	if err != nil {
+		return Box{}, err
+	}
+	defer unlock()
+	if err := checkMounts(spec.Mounts, b.Volumes); err != nil {
+		return Box{}, err
+	}
 	box := Box{ID: strings.ToLower(rand.Text()), Spec: spec, Created: time.Now().UTC()}
 	return box, b.Store.Save(box.ID, box)
 }
@@ -49,7 +59,8 @@ func (b Boxes) Make(spec core.BoxSpec) (Box, error) {
 // Find returns the box, or core.ErrNotFound. The id may be anything.
 func (b Boxes) Find(id string) (Box, error) {
 	var box Box
-	if !regexp.MustCompile(`^[a-z0-9]{26}$`).MatchString(id) || !b.Store.Load(id, &box) {
+	isID := len(id) == 26 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
+	if !isID || !b.Store.Load(id, &box) {
 		return Box{}, core.Errorf(core.ErrNotFound, "there is no such box")
 	}
 	return box, nil

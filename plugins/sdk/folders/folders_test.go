@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/boxwright/boxwright/core"
 )
@@ -86,8 +87,8 @@ func TestVolumes(t *testing.T) {
 		t.Errorf("listed: %+v", got)
 	}
 	for err, kind := range map[error]core.Kind{
-		v.Check([]core.Mount{{Volume: "v"}}):                "",
-		v.Check([]core.Mount{{Volume: "v"}, {Volume: "w"}}): core.ErrNotFound,
+		checkMounts([]core.Mount{{Volume: "v"}}, v.Store):                "",
+		checkMounts([]core.Mount{{Volume: "v"}, {Volume: "w"}}, v.Store): core.ErrNotFound,
 		v.Remove("../x"):    core.ErrInvalid,
 		v.Remove("unknown"): "",
 	} {
@@ -152,5 +153,59 @@ func TestBoxes(t *testing.T) {
 	}
 	if err := volumes.Remove("v"); err != nil {
 		t.Errorf("without the box: %v", err)
+	}
+}
+
+// TestWhatTheDeadLeft goes with the next that saves or removes something.
+func TestWhatTheDeadLeft(t *testing.T) {
+	s := Store{t.TempDir()}
+	os.MkdirAll(s.Path(unfinished+"x", "inside"), 0o500)
+	os.MkdirAll(s.Path(removed+"x", "inside"), 0o500)
+	if err := s.Save("a", "x"); err != nil {
+		t.Fatal(err)
+	}
+	if s.Has(unfinished + "x") {
+		t.Error("what was being made is still there")
+	}
+	if err := s.Remove("unknown"); err != nil || s.Has(removed+"x") {
+		t.Errorf("what was being removed is still there: %v", err)
+	}
+	if got := s.Names(); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("names: %q", got)
+	}
+}
+
+// TestABoxOrItsVolume: of a box that mounts a volume and a removal of it at the same time, one fails.
+func TestABoxOrItsVolume(t *testing.T) {
+	dir := t.TempDir()
+	boxes, volumes := Open(dir)
+	if _, err := volumes.Ensure(core.Volume{Name: "v"}); err != nil {
+		t.Fatal(err)
+	}
+	looked, made := make(chan struct{}), make(chan error, 1)
+	volumes.InUse = func(name string) bool {
+		used := boxes.Mount(name)
+		close(looked)
+		select { // a Make now, between the look and the removal, would mount what is gone
+		case err := <-made:
+			t.Errorf("it was not kept waiting: %v", err)
+		case <-time.After(50 * time.Millisecond):
+		}
+		return used
+	}
+	go func() {
+		<-looked
+		other, _ := Open(dir)
+		_, err := other.Make(core.BoxSpec{Mounts: []core.Mount{{Volume: "v", Path: "/v"}}})
+		made <- err
+	}()
+	if err := volumes.Remove("v"); err != nil {
+		t.Error(err)
+	}
+	if err := <-made; core.KindOf(err) != core.ErrNotFound {
+		t.Errorf("a box with a volume that is gone: %v", err)
+	}
+	if all := boxes.Of(""); len(all) > 0 {
+		t.Errorf("it is there: %v", all)
 	}
 }

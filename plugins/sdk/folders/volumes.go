@@ -23,15 +23,20 @@ func (v Volumes) Ensure(want core.Volume) (core.Volume, error) {
 	if err := core.CheckVolumeName(want.Name); err != nil {
 		return core.Volume{}, err
 	}
-	want.Created = time.Now().UTC()
-	if err := v.Store.Save(want.Name, want, dataFolder); err != nil && core.KindOf(err) != core.ErrInvalid {
+	unlock, err := v.Store.lock()
+	if err != nil {
 		return core.Volume{}, err
 	}
+	defer unlock()
 	var have core.Volume
-	if !v.Store.Load(want.Name, &have) {
+	switch {
+	case v.Store.Load(want.Name, &have):
+		return have, nil
+	case v.Store.Has(want.Name):
 		return core.Volume{}, core.Errorf(core.ErrNotFound, "volume %s exists and is not Boxwright's", want.Name)
 	}
-	return have, nil
+	want.Created = time.Now().UTC()
+	return want, v.Store.save(want.Name, want, dataFolder)
 }
 
 // Remove removes a volume that no box uses.
@@ -39,15 +44,15 @@ func (v Volumes) Remove(name string) error {
 	if err := core.CheckVolumeName(name); err != nil {
 		return err
 	}
-	switch {
-	case !v.Store.Has(name):
+	return v.Store.removeIf(name, func() error {
+		switch {
+		case v.Store.Has(name) && !v.Store.Load(name, &core.Volume{}):
+			return core.Errorf(core.ErrNotFound, "there is no volume %s", name)
+		case v.InUse != nil && v.InUse(name):
+			return core.Errorf(core.ErrUnavailable, "volume %s is in use by a box", name)
+		}
 		return nil
-	case !v.Store.Load(name, &core.Volume{}):
-		return core.Errorf(core.ErrNotFound, "there is no volume %s", name)
-	case v.InUse != nil && v.InUse(name):
-		return core.Errorf(core.ErrUnavailable, "volume %s is in use by a box", name)
-	}
-	return v.Store.Remove(name)
+	})
 }
 
 // Of returns the instance's volumes.
@@ -62,14 +67,14 @@ func (v Volumes) Of(instance string) []core.Volume {
 	return found
 }
 
-// Check returns core.ErrNotFound for the first mount of a volume that does not exist, and
+// checkMounts returns core.ErrNotFound for the first mount of a volume that does not exist, and
 // core.ErrInvalid for what is no name of one.
-func (v Volumes) Check(mounts []core.Mount) error {
+func checkMounts(mounts []core.Mount, volumes Store) error {
 	for _, m := range mounts {
 		if err := core.CheckVolumeName(m.Volume); err != nil {
 			return err
 		}
-		if !v.Store.Load(m.Volume, &core.Volume{}) {
+		if !volumes.Load(m.Volume, &core.Volume{}) {
 			return core.Errorf(core.ErrNotFound, "there is no volume %s", m.Volume)
 		}
 	}
