@@ -34,12 +34,29 @@ func (r Route) Validate() error {
 }
 
 // Matches reports whether the route is one for this image in this language. No pattern matches a
-// run of which the image is not known yet, which is "".
+// run of which the image is not known yet, which is "". A reference with a digest may be any of its
+// repository's tags: it matches a pattern with a tag, or a client could walk around the route.
 func (r Route) Matches(image string, language Language) bool {
 	if r.Language != "" && r.Language != language {
 		return false
 	}
-	return r.Image == "" || image != "" && ImagePolicy{r.Image}.Allow(image) == nil
+	return r.Image == "" || image != "" && mayBe(image, r.Image)
+}
+
+func mayBe(image, pattern string) bool {
+	normal, err := NormalizeImage(image)
+	if err != nil {
+		return false
+	}
+	ref, _ := parseImage(normal)
+	p, why := parseImagePattern(pattern)
+	if why != "" {
+		return false
+	}
+	if ref.digest != "" && p.digest == "" {
+		p.tag = ""
+	}
+	return ref.matches(p)
 }
 
 // Routes are tried in order.

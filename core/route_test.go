@@ -8,6 +8,7 @@ import (
 )
 
 func TestRoutes(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a", 64)
 	routes := core.Routes{
 		{Image: "python:3.12*", Backend: "new"},
 		{Image: "host", Backend: "gvisor"},
@@ -17,6 +18,8 @@ func TestRoutes(t *testing.T) {
 	for image, want := range map[string]string{
 		"python:3.12": "new", "docker.io/library/python:3.12-slim": "new", "python:3.11": "", "python": "",
 		"host": "gvisor", "team/tool:1": "team", "other/tool": "", "": "",
+		// A digest may be that of any tag.
+		"python@" + digest: "new", "python:3.11@" + digest: "new", "other/tool@" + digest: "",
 	} {
 		if got := routes.Backend(image, core.LanguagePython); got != want {
 			t.Errorf("%q goes to %q, want %q", image, got, want)
