@@ -15,7 +15,7 @@ func lockFile(path string) (unlock func(), err error) {
 		return nil, err
 	}
 	for err = syscall.EINTR; errors.Is(err, syscall.EINTR); {
-		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX) //nolint:gosec // a descriptor
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
 	}
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
