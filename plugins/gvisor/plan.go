@@ -244,6 +244,7 @@ func planArgs(r *request, spec core.BoxSpec, o order) {
 		"root":               o.Folders.runsc(),
 		"log":                path.Join(o.Folders.box(o.ID), "runsc.log"), // only of its own failures
 		"network":            "none",
+		"directfs":           "true", // all processes are this user's, by which they are found
 		"host-uds":           "none",
 		"overlay2":           "none", // the root is read-only
 		"file-access-mounts": fileAccess(spec),
