@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,9 +13,6 @@ import (
 	"testing"
 )
 
-// ownLoopback is a loopback address at which nothing of the machine's listens.
-const ownLoopback = "127.77.0.1"
-
 // TestOnlyNamesOfALoopbackResolver: where the host's resolver is on loopback, a box has names
 // resolved by it, and reaches nothing else at that address.
 func TestOnlyNamesOfALoopbackResolver(t *testing.T) {
@@ -22,10 +20,10 @@ func TestOnlyNamesOfALoopbackResolver(t *testing.T) {
 		if os.Getuid() != 0 {
 			require(t, "gvisor", errors.New("only root can give a plugin another resolv.conf"))
 		}
-		serveNames(t)
-		port, reached := listenAt(t, ownLoopback+":0")
-		packets := listenPackets(t, ownLoopback+":"+port)
-		box := l.networkBox(t, withResolver(t, l.dir, buildPlugin(t, l.dir), as), nil)
+		resolver := serveNames(t)
+		port, reached := listenAt(t, resolver+":0")
+		packets := listenPackets(t, resolver+":"+port)
+		box := l.networkBox(t, withResolver(t, resolver, l.dir, buildPlugin(t, l.dir), as), nil)
 		if got := l.python(t, as, box, "import socket; print(socket.gethostbyname('name.test'))"); strings.TrimSpace(got) != "192.0.2.9" {
 			t.Errorf("the name is resolved to %q", got)
 		}
@@ -46,8 +44,8 @@ func TestOnlyNamesOfALoopbackResolver(t *testing.T) {
 	})
 }
 
-// withResolver is the plugin with a resolv.conf that names ownLoopback, as that user.
-func withResolver(t *testing.T, dir, plugin string, as *syscall.Credential) string {
+// withResolver is the plugin with a resolv.conf that names that resolver, as that user.
+func withResolver(t *testing.T, resolver, dir, plugin string, as *syscall.Credential) string {
 	t.Helper()
 	conf, script := filepath.Join(dir, "resolv.conf"), filepath.Join(dir, "with-resolver")
 	become := ""
@@ -55,7 +53,7 @@ func withResolver(t *testing.T, dir, plugin string, as *syscall.Credential) stri
 		become = fmt.Sprintf("setpriv --reuid=%d --regid=%d --clear-groups ", as.Uid, as.Gid)
 	}
 	text := fmt.Sprintf("#!/bin/sh\nexec unshare --mount sh -c 'mount --bind %s /etc/resolv.conf && exec %s%s'\n", conf, become, plugin)
-	if err := os.WriteFile(conf, []byte("nameserver "+ownLoopback+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(conf, []byte("nameserver "+resolver+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
@@ -64,12 +62,13 @@ func withResolver(t *testing.T, dir, plugin string, as *syscall.Credential) stri
 	return script
 }
 
-// serveNames answers at ownLoopback that each name has the address 192.0.2.9.
-func serveNames(t *testing.T) {
+// serveNames answers that each name has the address 192.0.2.9, at a loopback address of its own.
+func serveNames(t *testing.T) (resolver string) {
 	t.Helper()
-	conn, err := net.ListenPacket("udp4", ownLoopback+":53")
+	resolver = fmt.Sprintf("127.77.%d.%d", rand.N(256), 1+rand.N(254))
+	conn, err := net.ListenPacket("udp4", resolver+":53")
 	if err != nil {
-		t.Fatal(err)
+		require(t, "gvisor", err)
 	}
 	t.Cleanup(func() { conn.Close() })
 	go func() {
@@ -82,6 +81,7 @@ func serveNames(t *testing.T) {
 			conn.WriteTo(answerName(query[:n]), from)
 		}
 	}()
+	return resolver
 }
 
 // answerName answers a query, which ends with its one question's type and class.
