@@ -6,13 +6,19 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/boxwright/boxwright/core"
 )
@@ -153,6 +159,38 @@ func TestProgressWithinALayer(t *testing.T) {
 	}
 }
 
+// slowImage is an image of a registry that sends its layer once release is closed, and closes began
+// when somebody waits for it.
+func slowImage(t *testing.T, began, release chan struct{}) string {
+	t.Helper()
+	image := imageOf(t, layerOf(t, entry{name: "slow", content: "slow"}))
+	layers, err := image.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, err := layers[0].Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/blobs/"+digest.String()) {
+			close(began)
+			<-release
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	ref, err := name.ParseReference(strings.TrimPrefix(server.URL, "http://") + "/slow:1")
+	if err == nil {
+		err = remote.Write(ref, image)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ref.String()
+}
+
 // TestASlowPullIsOnItsOwn: while one image is on its way, other images are fetched, and what it
 // has unpacked stays.
 func TestASlowPullIsOnItsOwn(t *testing.T) {
@@ -162,19 +200,18 @@ func TestASlowPullIsOnItsOwn(t *testing.T) {
 	saveImage(t, quick, "quick:1", layerOf(t, entry{name: "etc/", mode: 0o755}))
 	b.settings.Images = map[string]string{"quick:1": quick}
 	began, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	layer := layerOf(t, entry{name: "slow", content: "slow"})
-	slow := opened{Layer: layer, open: func() (io.ReadCloser, error) {
-		close(began)
-		<-release
-		return layer.Uncompressed()
-	}}
-	image := imageOf(t, slow)
-	go func() {
-		_, err := b.store(t.Context(), image, func(string, int, int) {})
-		ended <- err
-	}()
-	<-began
-	if _, err := b.EnsureImage(t.Context(), "quick:1", core.PullMissing, nil); err != nil {
+	slow := slowImage(t, began, release)
+	ensure := func(name string) error {
+		_, err := b.EnsureImage(t.Context(), name, core.PullMissing, nil)
+		return err
+	}
+	go func() { ended <- ensure(slow) }()
+	select {
+	case <-began:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	if err := ensure("quick:1"); err != nil {
 		t.Errorf("another image: %v", err)
 	}
 	if left, _ := os.ReadDir(b.folders.scratch()); len(left) != 1 {
