@@ -1,12 +1,13 @@
 // Package fence keeps the code in a box from changing the limits and the priority of processes that are
-// not its own, and from sending signals to the agent.
+// not its own, from sending signals to the agent, and from making namespaces.
 //
 // Code and agent are the same user, and to the kernel that is enough for prlimit(2) and its kin: a limit
 // of one second of CPU would end the agent, a limit of descriptors would make it lose files. A filter of
 // system calls, which every process in the box inherits, refuses them. A filter sees numbers only and
 // cannot tell whose a process or thread is: so what is allowed is what names nobody, which is the caller.
 //
-// Signals to the first process of a box are Linux's to refuse, and it does. gVisor does not know that rule.
+// Signals to the first process of a box are Linux's to refuse, and it does. gVisor does not know that rule:
+// neither for those that code sends, nor for those that the kernel sends about a descriptor to whom code named.
 //
 // What only a tracer may do to a process, such as to move its memory, the kernel refuses by itself, because
 // the agent is not dumpable.

@@ -14,8 +14,8 @@ type call struct {
 	args         [3]uint64
 }
 
-// refused runs the filter as the kernel does.
-func refused(t *testing.T, p code, c call) bool {
+// answerTo runs the filter as the kernel does; 0 is that the call may be made.
+func answerTo(t *testing.T, p code, c call) unix.Errno {
 	t.Helper()
 	data := make([]byte, 64)
 	binary.LittleEndian.PutUint32(data[0:], c.number)
@@ -37,10 +37,13 @@ func refused(t *testing.T, p code, c call) bool {
 				at += int(do.Jf)
 			}
 		case unix.BPF_RET | unix.BPF_K:
-			if do.K != unix.SECCOMP_RET_ALLOW && do.K != unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM) {
+			if do.K == unix.SECCOMP_RET_ALLOW {
+				return 0
+			}
+			if do.K&^unix.SECCOMP_RET_DATA != unix.SECCOMP_RET_ERRNO {
 				t.Fatalf("answers %#x", do.K)
 			}
-			return do.K != unix.SECCOMP_RET_ALLOW
+			return unix.Errno(do.K & unix.SECCOMP_RET_DATA)
 		default:
 			t.Fatalf("unknown instruction %+v", do)
 		}
@@ -103,15 +106,90 @@ func TestFilter(t *testing.T) {
 			{"descriptor of another", a.pidfdOpen, [3]uint64{70, 0}, false},
 			{"another call", 0xfff, [3]uint64{1, 1, 1}, false},
 		} {
-			for _, number := range []uint32{c.number, c.number | ^notX32} {
-				if got := refused(t, p, call{a.arch, number, c.args}); got != c.refused {
-					t.Errorf("%#x %s (%#x): refused is %v", a.arch, c.name, number, got)
-				}
+			if got := answerTo(t, p, call{a.arch, c.number, c.args}); got != 0 != c.refused || got == unix.ENOSYS {
+				t.Errorf("%#x %s: %v", a.arch, c.name, got)
 			}
 		}
 	}
-	if !refused(t, p, call{arch: unix.AUDIT_ARCH_S390X}) {
+	if answerTo(t, p, call{arch: unix.AUDIT_ARCH_S390X}) != unix.EPERM {
 		t.Error("a machine that is not known may call")
+	}
+}
+
+// TestNoOtherNumbers: x32 has numbers of its own for some calls, such as 514 for ioctl, so it has none at all.
+func TestNoOtherNumbers(t *testing.T) {
+	p := program(abis, 1)
+	for _, a := range abis {
+		for _, number := range []uint32{x32, x32 | 39, x32 | 514, x32 | 524, math.MaxUint32} {
+			if got := answerTo(t, p, call{arch: a.arch, number: number}); got != unix.ENOSYS {
+				t.Errorf("%#x %#x: %v", a.arch, number, got)
+			}
+		}
+	}
+}
+
+// x32 marks calls of that interface.
+const x32 = 0x40000000
+
+func TestNamespaces(t *testing.T) {
+	p := program(abis, 1)
+	const thread, process, upper = 0x3d0f00, uint64(unix.SIGCHLD), 1 << 32
+	for _, a := range abis {
+		expect := func(what string, want unix.Errno, number uint32, args ...uint64) {
+			t.Helper()
+			c := call{arch: a.arch, number: number}
+			copy(c.args[:], args)
+			if got := answerTo(t, p, c); got != want {
+				t.Errorf("%#x %s: %v, want %v", a.arch, what, got, want)
+			}
+		}
+		for _, flag := range []uint64{0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000} {
+			expect("clone", unix.EPERM, a.clone, flag|process)
+			expect("clone with more", unix.EPERM, a.clone, flag|thread|upper)
+			expect("unshare", unix.EPERM, a.unshare, flag)
+			expect("unshare with more", unix.EPERM, a.unshare, flag|0x400)
+		}
+		expect("unshare of time", unix.EPERM, a.unshare, 0x80)
+		expect("a thread", 0, a.clone, thread)
+		expect("a process", 0, a.clone, process)
+		expect("a process that is waited for", 0, a.clone, 0x4100|process)
+		expect("own descriptors", 0, a.unshare, 0x400)
+		expect("clone3", unix.ENOSYS, 435, 0x7fff_0000_0000, 88)
+		expect("a signal by a descriptor", unix.ENOSYS, 424, 3, 9)
+		expect("setns", unix.EPERM, a.setns, 3)
+		expect("vmsplice", unix.ENOSYS, a.vmsplice, 1)
+		for _, number := range append([]uint32{428, 429, 430, 431, 432, 433, 442, 467}, a.mounts[:]...) {
+			expect("mounts", unix.EPERM, number)
+		}
+	}
+}
+
+// TestOwners: a descriptor's signals go to whom it belongs to, and to nobody else.
+func TestOwners(t *testing.T) {
+	p := program(abis, 1)
+	for _, a := range abis {
+		for _, c := range []struct {
+			number  uint32
+			command uint64
+			want    unix.Errno
+		}{
+			{a.fcntl, 8, unix.EPERM},
+			{a.fcntl64, 8, unix.EPERM},
+			{a.fcntl, 15, unix.EPERM},
+			{a.fcntl64, 15 | 1<<32, unix.EPERM},
+			{a.ioctl, 0x8901, unix.EPERM},
+			{a.ioctl, 0x8902 | 1<<32, unix.EPERM},
+			{a.fcntl, unix.F_DUPFD_CLOEXEC, 0},
+			{a.fcntl64, unix.F_SETLK, 0},
+			{a.fcntl, unix.F_SETFL, 0},
+			{a.fcntl, unix.F_GETOWN, 0},
+			{a.ioctl, unix.TCGETS, 0},
+			{a.ioctl, 0x541b, 0},
+		} {
+			if got := answerTo(t, p, call{a.arch, c.number, [3]uint64{3, c.command, 1}}); got != c.want {
+				t.Errorf("%#x call %d, command %#x: %v", a.arch, c.number, c.command, got)
+			}
+		}
 	}
 }
 

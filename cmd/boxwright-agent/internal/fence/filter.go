@@ -9,6 +9,10 @@ type abi struct {
 	prlimit, setpriority, ioprioSet                                  uint32
 	schedSetparam, schedSetscheduler, schedSetattr, schedSetaffinity uint32
 	kill, tkill, tgkill, queueinfo, tgqueueinfo, pidfdOpen           uint32
+
+	fcntl, fcntl64, ioctl, clone, unshare, setns, vmsplice uint32
+
+	mounts [4]uint32 // mount, umount, umount2, pivot_root
 }
 
 // Where the kernel puts what the filter looks at. Both machines are little-endian.
@@ -23,8 +27,9 @@ const (
 	prioUser   = 2 // PRIO_USER, of setpriority
 	ioprioUser = 3 // IOPRIO_WHO_USER
 	agentPID   = 1
-	// notX32 clears the bit that marks the calls of x32, whose numbers are otherwise those of amd64.
-	notX32 = ^uint32(0x40000000)
+	// highest is the last number that a call may have. Those of x32 are higher, and some of them are not
+	// amd64's: whoever means ioctl there says 514.
+	highest = 0x3fffffff
 )
 
 type code = []unix.SockFilter
@@ -40,11 +45,25 @@ func program(abis []abi, threads uint32) code {
 }
 
 func (a abi) filter(threads uint32) code {
-	p := code{load(atNumber), {Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: notX32}}
-	for _, c := range []struct {
-		number uint32
-		check  code
-	}{
+	p := code{load(atNumber), {Code: unix.BPF_JMP | unix.BPF_JGT | unix.BPF_K, K: highest, Jf: 1}, missing()}
+	for _, c := range append(a.targets(threads), a.namespaces()...) {
+		p = append(p, when(c.number, c.check)...)
+	}
+	return append(p, allow())
+}
+
+// fenced is a call and what decides about it.
+type fenced struct {
+	number uint32
+	check  code
+}
+
+// targets are the calls that act on a process. The most frequent come first.
+func (a abi) targets(threads uint32) []fenced {
+	return []fenced{
+		{a.fcntl, checkCommand(unix.F_SETOWN, unix.F_SETOWN_EX)},
+		{a.fcntl64, checkCommand(unix.F_SETOWN, unix.F_SETOWN_EX)},
+		{a.ioctl, checkCommand(fiosetown, siocspgrp)},
 		{a.prlimit, checkPrlimit()},
 		{a.setpriority, checkPriority(prioUser)},
 		{a.ioprioSet, checkPriority(ioprioUser)},
@@ -58,10 +77,10 @@ func (a abi) filter(threads uint32) code {
 		{a.queueinfo, checkTarget(threads)},
 		{a.tgqueueinfo, checkAgent()},
 		{a.pidfdOpen, checkTarget(threads)},
-	} {
-		p = append(p, when(c.number, c.check)...)
+		// What a descriptor stands for a filter cannot see, and a folder of /proc is one too. Go and others
+		// then call kill.
+		{pidfdSendSignal, code{missing()}},
 	}
-	return append(p, allow())
 }
 
 // checkPrlimit lets everybody read limits, and set their own. The kernel does not look at the upper half
@@ -115,6 +134,9 @@ func load(at uint32) unix.SockFilter {
 func allow() unix.SockFilter { return answer(unix.SECCOMP_RET_ALLOW) }
 
 func refuse() unix.SockFilter { return answer(unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)) }
+
+// missing is the answer of a kernel that has no such call.
+func missing() unix.SockFilter { return answer(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)) }
 
 func answer(k uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: k}
