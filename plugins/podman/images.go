@@ -5,8 +5,10 @@ package podman
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/containers/podman/v5/pkg/bindings/images"
 
@@ -96,6 +98,9 @@ func fullName(name string) string {
 // pull fetches an image. A registry on the engine's own loopback may speak plain HTTP.
 func (e *engine) pull(ctx context.Context, ref string, report func(core.Progress)) error {
 	report(core.Progress{Phase: core.PhaseImage, Message: "fetching " + ref})
+	defer whileItLasts(ctx, func(sofar time.Duration) {
+		report(core.Progress{Phase: core.PhaseImage, Message: fmt.Sprintf("fetching %s: %s so far", ref, sofar)})
+	})()
 	lines := &lineWriter{each: func(line string) {
 		report(core.Progress{Phase: core.PhaseImage, Message: "fetching " + ref + ": " + line})
 	}}
@@ -111,6 +116,31 @@ func (e *engine) pull(ctx context.Context, ref string, report func(core.Progress
 		return refused
 	}
 	return e.fail(ctx, err, "image %s could not be fetched", ref)
+}
+
+// Podman says a line when a layer begins and nothing until the next one does. A slow one is given
+// patienceWithLayers; signs of life end then, and whoever waits may take the registry for dead.
+const (
+	lifeSign           = 30 * time.Second
+	patienceWithLayers = 30 * time.Minute
+)
+
+// whileItLasts tells now and then how long something has taken, until stop.
+func whileItLasts(ctx context.Context, tell func(sofar time.Duration)) (stop func()) {
+	ctx, stop = context.WithTimeout(ctx, patienceWithLayers)
+	go func() {
+		ticker := time.NewTicker(lifeSign)
+		defer ticker.Stop()
+		for began := time.Now(); ; {
+			select {
+			case <-ticker.C:
+				tell(time.Since(began).Round(time.Second))
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return stop
 }
 
 func isLoopback(ref string) bool {

@@ -4,10 +4,11 @@ package podman
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk/daemontest"
@@ -150,6 +151,21 @@ func TestUnreachableRegistry(t *testing.T) {
 		_, err := l.backend(nil).EnsureImage(t.Context(), "127.0.0.1:1/x:1", core.PullMissing, nil)
 		if core.KindOf(err) != core.ErrUnavailable || core.HintOf(err) == "" || !strings.Contains(err.Error(), "127.0.0.1:1/x:1") {
 			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestSignsOfLife: a layer that takes long is not taken for a registry that hangs.
+func TestSignsOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []time.Duration
+		stop := whileItLasts(t.Context(), func(sofar time.Duration) { told = append(told, sofar) })
+		time.Sleep(95 * time.Second)
+		stop()
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		if !slices.Equal(told, []time.Duration{30 * time.Second, time.Minute, 90 * time.Second}) {
+			t.Errorf("told %v", told)
 		}
 	})
 }
