@@ -4,6 +4,7 @@ package podman
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
