@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,22 +18,19 @@ import (
 	"github.com/boxwright/boxwright/plugins/sdk/execstream"
 )
 
-// report is the file to which bwrap writes about the box, and then its complaints, and the agent's.
+// report is the file to which bwrap writes about the box. Nobody in the box can write to it.
 const report = "report"
 
 // pid returns the box's first process, or 0 if that has ended.
 func (b *backend) pid(id string) int {
-	var made struct {
-		PID       int    `json:"child-pid"`
-		Namespace uint64 `json:"pid-namespace"`
-	}
-	text, _ := os.ReadFile(b.boxes.Store.Path(id, report))           // it may not be there yet
-	_ = json.NewDecoder(bytes.NewReader(text)).Decode(&made)         // or not be complete
-	link, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", made.PID)) // none for a process that has ended
-	if link != fmt.Sprintf("pid:[%d]", made.Namespace) {             // another process has its number now
+	made := map[string]int{}
+	text, _ := os.ReadFile(b.boxes.Store.Path(id, report))                    // it may not be there yet
+	_ = json.Unmarshal(text, &made)                                           // or not be complete
+	link, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", made["child-pid"])) // none for a process that has ended
+	if link != fmt.Sprintf("pid:[%d]", made["pid-namespace"]) {               // another process has its number now
 		return 0
 	}
-	return made.PID
+	return made["child-pid"]
 }
 
 // Create implements execution.Backend. A box is saved before it starts: List always knows it.
@@ -55,21 +51,22 @@ func (b *backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, erro
 		return core.Box{}, err
 	}
 	if err := b.start(box.ID, plan(spec, agent.Path, b.volumes.Data)); err != nil {
-		return core.Box{}, errors.Join(err, b.Destroy(context.WithoutCancel(ctx), box.ID))
+		return core.Box{}, errors.Join(err, b.Destroy(ctx, box.ID))
 	}
 	return box.Describe(true, warnings...), nil
 }
 
 // start starts bwrap and returns once the agent runs, or bwrap has ended: in between, nobody could tell
-// what to remove. The box outlives the plugin: it has a session of its own, and writes to a file.
+// what to remove. The box outlives the plugin: it has a session of its own, and writes to files.
 func (b *backend) start(id string, args []string) error {
-	out, err := os.Create(b.boxes.Store.Path(id, report))
-	if err != nil {
+	log, err := b.boxes.Log(id)
+	about, aboutErr := os.Create(b.boxes.Store.Path(id, report))
+	defer func() { _, _ = log.Close(), about.Close() }() // bwrap has them then
+	if err := errors.Join(err, aboutErr); err != nil {
 		return core.Errorf(core.ErrInternal, "the box cannot be written down: %w", err)
 	}
-	defer func() { _ = out.Close() }()    // bwrap writes it
 	cmd := exec.Command("bwrap", args...) //nolint:gosec // plan made them
-	cmd.ExtraFiles, cmd.Stderr, cmd.SysProcAttr = []*os.File{out}, out, &syscall.SysProcAttr{Setsid: true}
+	cmd.ExtraFiles, cmd.Stderr, cmd.SysProcAttr = []*os.File{about}, log, &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return core.Errorf(core.ErrUnavailable, "bubblewrap does not start: %w", err).WithHint("install bubblewrap")
 	}
@@ -82,7 +79,7 @@ func (b *backend) start(id string, args []string) error {
 		}
 		select {
 		case err := <-ended:
-			why, _ := os.ReadFile(out.Name())
+			why, _ := os.ReadFile(log.Name())
 			return core.Errorf(core.ErrInternal, "the box ended at once: %w: %.900s", err, why)
 		case <-time.After(time.Millisecond):
 		}
@@ -115,13 +112,16 @@ func (b *backend) Dial(_ context.Context, id string) (io.ReadWriteCloser, error)
 	return execstream.Start(cmd)
 }
 
-// Destroy implements execution.Backend. With its first process, all of a box's processes end.
-func (b *backend) Destroy(_ context.Context, id string) error {
+// Destroy implements execution.Backend. With its first process, all of a box's processes end. One that has
+// not told its number yet will do so, although the plugin that started it may be gone.
+func (b *backend) Destroy(ctx context.Context, id string) error {
 	if _, err := b.boxes.Find(id); err != nil {
 		return nil // an unknown box is no error
 	}
-	for pid := b.pid(id); pid != 0; pid = b.pid(id) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may just have ended
+	for pid := b.pid(id); pid != 0 || b.boxes.IsHeld(id); pid = b.pid(id) {
+		if ctx.Err() != nil || pid != 0 && errors.Is(syscall.Kill(pid, syscall.SIGKILL), syscall.EPERM) {
+			return core.Errorf(core.ErrUnavailable, "the box does not end")
+		}
 		time.Sleep(time.Millisecond)
 	}
 	return b.boxes.Store.Remove(id)

@@ -45,36 +45,16 @@ func needBubblewrap(t *testing.T) {
 	t.Skipf("bubblewrap makes no boxes: %v: %s", err, out)
 }
 
-// buildAgent returns the real agent.
-func buildAgent(t *testing.T) map[string]string {
+// spawn starts the plugin for as long as the test lasts.
+func (s stage) spawn(t *testing.T, state string) *sdk.Client {
 	t.Helper()
-	folder := t.TempDir()
-	cmd := exec.Command("go", "build", "-o", filepath.Join(folder, "boxwright-agent-linux-amd64"), "../../cmd/boxwright-agent")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the agent: %v\n%s", err, out)
-	}
-	agents, err := sdktest.Agents(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return agents
-}
-
-// spawn starts this test's executable as the plugin.
-func spawn(t *testing.T, agents map[string]string, state string) *sdk.Client {
-	t.Helper()
-	return sdktest.Spawn(t, os.Args[0], sdktest.Options{
-		Env:    []string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"},
-		Config: sdk.Config{Settings: []byte(`{"state": "` + state + `"}`), Agents: agents},
-	})
+	return sdktest.Spawn(t, s.plugin, s.options(state))
 }
 
 func TestConformance(t *testing.T) {
-	needBubblewrap(t)
-	agents := buildAgent(t)
+	s := newStage(t)
 	executiontest.Run(t, func(t *testing.T) executiontest.Env {
-		env, err := sdktest.Env(t.Context(), spawn(t, agents, t.TempDir()), core.ImageHost, executiontest.NewInstance())
+		env, err := sdktest.Env(t.Context(), s.spawn(t, s.state(t)), core.ImageHost, executiontest.NewInstance())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,17 +65,13 @@ func TestConformance(t *testing.T) {
 
 // TestBoxesOutliveThePlugin: the next process finds what the last one made.
 func TestBoxesOutliveThePlugin(t *testing.T) {
-	needBubblewrap(t)
-	agents, state := buildAgent(t), t.TempDir()
+	s := newStage(t)
+	state := s.state(t)
 	spec := core.BoxSpec{
 		Image: core.ImageHost, Limits: core.DefaultLimits(), Unenforced: core.UnenforcedWarn,
 		Labels: core.Labels{Instance: executiontest.NewInstance(), Expires: time.Now().Add(5 * time.Minute).UTC()},
 	}
-	options := sdktest.Options{
-		Env:    []string{"PATH=" + os.Getenv("PATH")},
-		Config: sdk.Config{Settings: []byte(`{"state": "` + state + `"}`), Agents: agents},
-	}
-	first, stop, err := sdktest.Launch(t.Context(), os.Args[0], options)
+	first, stop, err := sdktest.Launch(t.Context(), s.plugin, s.options(state))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +80,7 @@ func TestBoxesOutliveThePlugin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := spawn(t, agents, state)
+	second := s.spawn(t, state)
 	t.Cleanup(func() { second.Destroy(context.WithoutCancel(t.Context()), box.ID) })
 	have, err := second.List(t.Context(), spec.Labels.Instance)
 	if err != nil || len(have.Boxes) != 1 || have.Boxes[0].State != core.BoxRunning {

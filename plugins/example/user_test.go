@@ -5,26 +5,59 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk"
 	"github.com/boxwright/boxwright/plugins/sdk/sdktest"
-	"github.com/boxwright/boxwright/ports/execution/executiontest"
 )
+
+// stage is where the plugin runs as an ordinary user: the one who tests, or if that is root, another.
+type stage struct {
+	plugin  string // the executable
+	process syscall.SysProcAttr
+	home    string
+	owner   int // of its folders; -1 is whoever makes them
+	agents  map[string]string
+}
+
+// newStage has this test's executable as the plugin, and the real agent.
+func newStage(t *testing.T) stage {
+	t.Helper()
+	needBubblewrap(t)
+	folder := openFolder(t)
+	s := stage{plugin: copyOfThis(t, folder), home: os.Getenv("HOME"), owner: -1}
+	if os.Geteuid() == 0 {
+		u := ordinaryUser(t)
+		s.owner, _ = strconv.Atoi(u.Uid)
+		group, _ := strconv.Atoi(u.Gid)
+		s.home, s.process.Credential = u.HomeDir, &syscall.Credential{Uid: uint32(s.owner), Gid: uint32(group)}
+	}
+	cmd := exec.Command("go", "build", "-o", filepath.Join(folder, "boxwright-agent-linux-"+runtime.GOARCH), "../../cmd/boxwright-agent")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building the agent: %v\n%s", err, out)
+	}
+	var err error
+	if s.agents, err = sdktest.Agents(folder); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
 
 // ordinaryUser is one that a test which runs as root can become.
 func ordinaryUser(t *testing.T) *user.User {
 	t.Helper()
 	name := os.Getenv("BOXWRIGHT_TEST_USER")
-	switch {
-	case os.Getuid() != 0:
-		t.Skip("this is an ordinary user: the other tests show it")
-	case name == "" && isRequired():
-		t.Fatal("BOXWRIGHT_TEST_USER names no user to become; hack/podman-up.sh rootless makes one")
-	case name == "":
-		t.Skip("BOXWRIGHT_TEST_USER names no user to become; hack/podman-up.sh rootless makes one")
+	if name == "" {
+		const none = "BOXWRIGHT_TEST_USER names no user to become; hack/podman-up.sh rootless makes one"
+		if isRequired() {
+			t.Fatal(none)
+		}
+		t.Skip(none)
 	}
 	u, err := user.Lookup(name)
 	if err != nil {
@@ -45,55 +78,45 @@ func openFolder(t *testing.T) string {
 	return folder
 }
 
-// TestAsAnOrdinaryUser: a user without rights makes the same boxes as root.
-func TestAsAnOrdinaryUser(t *testing.T) {
-	needBubblewrap(t)
-	u, folder := ordinaryUser(t), openFolder(t)
-	for name, pkg := range map[string]string{"plugin": ".", "boxwright-agent-linux-amd64": "../../cmd/boxwright-agent"} {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(folder, name), pkg)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("building %s: %v\n%s", pkg, err, out)
-		}
-	}
-	agents, err := sdktest.Agents(folder)
+// copyOfThis copies the test's executable, which lies in a folder of the builder's.
+func copyOfThis(t *testing.T, folder string) string {
+	t.Helper()
+	program, err := os.ReadFile(os.Args[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := filepath.Join(folder, "state")
-	uid, _ := strconv.Atoi(u.Uid)
+	path := filepath.Join(folder, "plugin")
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// state is an empty folder of the plugin's.
+func (s stage) state(t *testing.T) string {
+	t.Helper()
+	state := filepath.Join(openFolder(t), "state")
 	if err := os.Mkdir(state, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chown(state, uid, -1); err != nil {
+	if err := os.Chown(state, s.owner, -1); err != nil {
 		t.Fatal(err)
 	}
-	setpriv, err := exec.LookPath("setpriv")
-	if err != nil {
-		t.Fatal(err)
+	return state
+}
+
+func (s stage) options(state string) sdktest.Options {
+	return sdktest.Options{
+		Process: &s.process,
+		Env:     []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home, "GORACE=atexit_sleep_ms=0"},
+		Config:  sdk.Config{Settings: []byte(`{"state": "` + state + `"}`), Agents: s.agents},
 	}
-	b := sdktest.Spawn(t, setpriv, sdktest.Options{
-		Args:   []string{"--reuid", u.Uid, "--regid", u.Gid, "--clear-groups", "--no-new-privs", filepath.Join(folder, "plugin")},
-		Env:    []string{"PATH=" + os.Getenv("PATH"), "HOME=" + u.HomeDir},
-		Config: sdk.Config{Settings: []byte(`{"state": "` + state + `"}`), Agents: agents},
-	})
-	info, err := b.Info(t.Context())
-	if err != nil || len(info.Warnings) != 1 {
-		t.Fatalf("it warns of %q, %v", info.Warnings, err)
-	}
-	env, err := sdktest.Env(t.Context(), b, core.ImageHost, executiontest.NewInstance())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range executiontest.Checks() {
-		t.Run(c.Name, func(t *testing.T) {
-			err := c.Run(t.Context(), env)
-			if err != nil && !executiontest.Skipped(err) {
-				t.Errorf("%s: %v", c.Clause, err)
-			}
-			if err := executiontest.Sweep(t.Context(), env); err != nil {
-				t.Error(err)
-			}
-		})
+}
+
+// TestNotAsRoot: what gets out of a box would be root.
+func TestNotAsRoot(t *testing.T) {
+	_, err := open(t.Context(), sdk.Config{Settings: []byte(`{"state": "` + t.TempDir() + `"}`)})
+	if want := map[bool]core.Kind{true: core.ErrDenied}[os.Geteuid() == 0]; core.KindOf(err) != want {
+		t.Errorf("got %v, want %q", err, want)
 	}
 }
