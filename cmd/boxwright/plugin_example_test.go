@@ -2,14 +2,20 @@ package main
 
 import (
 	"context"
+	"os"
 	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/boxwright/boxwright/adapters/guest"
-	"github.com/boxwright/boxwright/adapters/pluginhost"
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk"
+	"github.com/boxwright/boxwright/plugins/sdk/sdktest"
 	"github.com/boxwright/boxwright/ports/execution"
 	"github.com/boxwright/boxwright/ports/execution/executiontest"
 )
@@ -28,18 +34,52 @@ func needBubblewrap(t *testing.T) {
 	}
 }
 
+// anotherUser makes a process an ordinary user's, and the folder too: the example refuses to be root.
+func anotherUser(t *testing.T, folder string) *syscall.SysProcAttr {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup(os.Getenv("BOXWRIGHT_TEST_USER"))
+	if err != nil && required("bubblewrap") {
+		t.Fatalf("BOXWRIGHT_TEST_USER: %v; hack/podman-up.sh rootless prints it", err)
+	} else if err != nil {
+		t.Skipf("BOXWRIGHT_TEST_USER: %v; hack/podman-up.sh rootless prints it", err)
+	}
+	uid, _ := strconv.Atoi(u.Uid)
+	gid, _ := strconv.Atoi(u.Gid)
+	if err := os.Chown(folder, uid, gid); err != nil {
+		t.Fatal(err)
+	}
+	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+}
+
+// openUp lets others look into a temporary folder.
+func openUp(t *testing.T, folder string) {
+	t.Helper()
+	for _, path := range []string{folder, filepath.Dir(folder)} {
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // exampleBox is the agent of a small box of the example backend's.
 func exampleBox(t *testing.T) execution.Guest {
 	t.Helper()
-	agents, err := verifyFlags{agents: realAgents(t)}.findAgents()
+	folder := realAgents(t)
+	openUp(t, folder)
+	agents, err := verifyFlags{agents: folder}.findAgents()
 	if err != nil {
 		t.Fatal(err)
 	}
-	plugin := pluginhost.Open(pluginhost.Config{
-		Name: "example", Path: build(t, "../../plugins/example", "boxwright-backend-example"), Agents: agents,
-		Settings: []byte(`{"state": "` + t.TempDir() + `"}`), Instance: executiontest.NewInstance(),
+	program, state := build(t, "../../plugins/example", "boxwright-backend-example"), t.TempDir()
+	openUp(t, filepath.Dir(program))
+	openUp(t, state)
+	plugin := sdktest.Spawn(t, program, sdktest.Options{
+		Process: anotherUser(t, state), Env: []string{"PATH=" + os.Getenv("PATH")},
+		Config: sdk.Config{Agents: agents, Settings: []byte(`{"state": "` + state + `"}`), Instance: executiontest.NewInstance()},
 	})
-	t.Cleanup(func() { plugin.Close(context.WithoutCancel(t.Context())) })
 	box, err := plugin.Create(t.Context(), core.BoxSpec{
 		Image: core.ImageHost, Unenforced: core.UnenforcedWarn,
 		Limits: core.Limits{MemoryBytes: 256 << 20, CPUs: 1, PIDs: 64, DiskBytes: 16 << 20},

@@ -72,7 +72,7 @@ func realAgents(t *testing.T) string {
 func fakeAgents(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "boxwright-agent-linux-amd64"), nil, 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "boxwright-agent-linux-"+runtime.GOARCH), nil, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return folder
