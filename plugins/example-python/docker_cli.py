@@ -82,8 +82,14 @@ def check_volume_name(name):
         raise Fault("invalid", "%r is not a name of a volume" % name)
 
 
+def check_image(ref):
+    if not IMAGE.fullmatch(ref):
+        raise Fault("invalid", "%r is not an image" % ref)
+
+
 def check_spec(spec):
     """Refuse what no engine makes a box of, as core.BoxSpec.Validate does."""
+    check_image(spec.image)
     low = spec.limits
     if low.memory_bytes < 32 << 20 or not low.cpus >= 0.05 or low.pids < 16 or low.disk_bytes < 1 << 20:
         raise Fault("invalid", "the limits are too low for a box")
@@ -120,8 +126,7 @@ class Backend:
         return Image(ref=ref, digest=have["Id"], platform=have["Os"] + "/" + have["Architecture"])
 
     async def ensure_image(self, ref, policy):
-        if not IMAGE.fullmatch(ref):
-            raise Fault("invalid", "%r is not an image" % ref)
+        check_image(ref)
         try:
             if policy != "always":
                 return EnsureImageResponse(image=await self.image(ref))
@@ -208,8 +213,9 @@ class Backend:
                 folder = tarfile.TarInfo(str(i))
                 folder.type, folder.mode, folder.uid, folder.gid = tarfile.DIRTYPE, 0o755, 1000, 1000
                 tar.addfile(folder)
-            volumes = list(writable)
+            volumes, whole = list(writable), agent + "-whole"  # made last: without this mark it is filled again
             try:
+                await inspect("volume", whole)
                 await inspect("volume", agent)
             except Missing:
                 made = Labels(instance=spec.labels.instance, server=self.server, purpose="agent")
@@ -228,6 +234,8 @@ class Backend:
                 await docker("cp", "-", helper + ":/boxwright", stdin=archive.getvalue())
             finally:
                 await docker("rm", "--force", helper)
+            if agent in volumes:
+                await docker("volume", "create", *label_args(made), whole)
         return agent
 
     async def find(self, box):
