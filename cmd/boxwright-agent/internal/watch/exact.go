@@ -5,7 +5,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,9 +15,6 @@ import (
 func folders() []string {
 	return []string{core.GuestWork, core.GuestTmp, core.GuestHome, "/dev/shm"}
 }
-
-// unnamedAge is how old the sum of the files without a name may be: to look for them takes a while.
-const unnamedAge = 50 * time.Millisecond
 
 // exact counts what several processes share once: their parts of it, and what no process has mapped.
 func (m *procMeter) exact(all []process) int64 {
@@ -37,7 +33,8 @@ func (m *procMeter) exact(all []process) int64 {
 			shared.add(smaps)
 		}
 	}
-	return private + shared.anonymous + max(shared.unnamed, m.unnamed(all)) + tmpfsBytes() + detached()
+	open := m.open(all)
+	return private + shared.anonymous + max(shared.unnamed, open.unnamed) + open.buffers + tmpfsBytes() + detached()
 }
 
 // sharing is memory that processes have mapped in common, each with its part of it.
@@ -80,6 +77,7 @@ func (s *sharing) place(mode, name string) *int64 {
 // tmpfsBytes is what lies in the box's folders, as far as they are in memory. A folder that is a part of
 // another's file system counts once.
 func tmpfsBytes() (sum int64) {
+	const inode = 1 << 10 // what the kernel needs for a file with nothing in it
 	seen := map[uint64]bool{}
 	for _, folder := range folders() {
 		var info unix.Stat_t
@@ -88,62 +86,43 @@ func tmpfsBytes() (sum int64) {
 			continue
 		}
 		seen[info.Dev] = true
-		sum += int64(system.Blocks-system.Bfree) * system.Bsize //nolint:gosec // fewer than there is memory
+		sum += int64(system.Blocks-system.Bfree)*system.Bsize + int64(system.Files-system.Ffree)*inode //nolint:gosec // fewer than there is memory
 	}
 	return sum
 }
 
-// unnamed is the size of the files that memfd_create made and that a process has open: nothing else shows
-// what is written to them. The agent's own, which hold output, are among them only where they can be read.
-func (m *procMeter) unnamed(all []process) int64 {
-	if time.Since(m.hiddenAge) < unnamedAge {
-		return m.hidden
-	}
-	sizes := map[uint64]int64{}
-	for _, p := range all {
-		m.openFiles(p.pid, sizes)
-	}
-	m.hidden, m.hiddenAge = 0, time.Now()
-	for _, size := range sizes {
-		m.hidden += size
-	}
-	return m.hidden
+// detached is what System V's segments have that no process has attached, its queues and its semaphores: all of
+// it stays.
+func detached() int64 {
+	const message, semaphore = 64, 64 // bytes of the kernel's for each
+	segments := eachIPC("shm", func(n []int64) int64 {
+		const attached, rss = 6, 14
+		if len(n) <= rss || n[attached] != 0 {
+			return 0
+		}
+		return n[rss]
+	})
+	const size, number = 3, 4
+	queues := eachIPC("msg", func(n []int64) int64 { return n[size] + n[number]*message })
+	return segments + queues + eachIPC("sem", func(n []int64) int64 { return n[size] * semaphore })
 }
 
-func (m *procMeter) openFiles(pid string, sizes map[uint64]int64) {
-	const blockSize = 512
-	dir, err := os.Open(m.root + "/" + pid + "/fd") //nolint:gosec // a number below /proc
-	if err != nil {
-		return
-	}
-	defer dir.Close() //nolint:errcheck // only read
-	names, _ := dir.Readdirnames(-1)
-	for _, name := range names {
-		path := dir.Name() + "/" + name
-		if target, err := os.Readlink(path); err != nil || !strings.HasPrefix(target, "/memfd:") {
-			continue
-		}
-		var info unix.Stat_t
-		if unix.Stat(path, &info) == nil {
-			sizes[info.Ino] = info.Blocks * blockSize
-		}
-	}
-}
-
-// detached is the size of System V's segments that no process has attached; they stay.
-func detached() (sum int64) {
-	const attached, rss = 6, 14
-	text, err := os.ReadFile("/proc/sysvipc/shm")
+// eachIPC sums what of says about the numbers of each line of a table of System V's.
+func eachIPC(table string, of func(numbers []int64) int64) (sum int64) {
+	const least = 5
+	text, err := os.ReadFile("/proc/sysvipc/" + table) //nolint:gosec // one of three
 	if err != nil {
 		return 0
 	}
 	for line := range bytes.Lines(text) {
-		fields := bytes.Fields(line)
-		if len(fields) <= rss || string(fields[attached]) != "0" {
-			continue
+		var numbers []int64
+		for _, field := range bytes.FieldsSeq(line) {
+			n, _ := strconv.ParseInt(string(field), 10, 64) // the heading is zeros
+			numbers = append(numbers, n)
 		}
-		n, _ := strconv.ParseInt(string(fields[rss]), 10, 64)
-		sum += n
+		if len(numbers) >= least {
+			sum += of(numbers)
+		}
 	}
 	return sum
 }

@@ -47,8 +47,8 @@ type procMeter struct {
 	root string // "/proc"
 	swap bool   // the machine has some, so that memory can be in use without being resident
 
-	hidden    int64 // bytes in files of memory that have no name, when last looked for
-	hiddenAge time.Time
+	held    held // when last looked for
+	heldAge time.Time
 }
 
 // process is what is known of one.
@@ -79,7 +79,8 @@ const spare = 16
 // were shared. Only when that is more than enough does it look closer.
 func (m *procMeter) memory(enough int64) int64 {
 	all := m.all(m.pids())
-	sum := tmpfsBytes() + m.unnamed(all) + detached()
+	open := m.open(all)
+	sum := tmpfsBytes() + open.unnamed + open.buffers + detached()
 	for _, p := range all {
 		sum += p.rss
 	}

@@ -97,7 +97,7 @@ func TestALookThatLasts(t *testing.T) {
 				<-goOn
 				defer close(ended)
 			}
-			m.unnamed(nil)
+			m.open(nil)
 			return 100
 		}}
 	}}
@@ -230,12 +230,12 @@ func TestMemoryOfAProcess(t *testing.T) {
 			if !ok || p.tasks != 1 {
 				t.Fatalf("read %+v, %v", p, ok)
 			}
-			outside := tmpfsBytes() + detached()
+			outside := tmpfsBytes() + detached() + socketBytes(nil)
 			got := m.exact([]process{p}) - outside
 			if got < size || got > size+20<<20 {
 				t.Errorf("%d MiB", got>>20)
 			}
-			if quick := p.rss + m.unnamed([]process{p}); quick < size {
+			if quick := p.rss + m.open([]process{p}).unnamed; quick < size {
 				t.Errorf("the quick look misses some: %d MiB", quick>>20)
 			}
 		})
@@ -245,7 +245,7 @@ func TestMemoryOfAProcess(t *testing.T) {
 // TestWhatIsGoneCountsNothing: a process may end between two looks.
 func TestWhatIsGoneCountsNothing(t *testing.T) {
 	m := &procMeter{root: "/proc"}
-	outside := tmpfsBytes() + detached()
+	outside := tmpfsBytes() + detached() + socketBytes(nil)
 	if got := m.exact([]process{{pid: "4194304", rss: 1 << 40}}) - outside; got > 1<<30 {
 		t.Errorf("%d bytes", got)
 	}
