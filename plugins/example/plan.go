@@ -15,7 +15,7 @@ func plan(spec core.BoxSpec, agent string, data func(volume string) string) []st
 		"--unshare-user", "--unshare-all", "--new-session", "--as-pid-1", "--hostname", "box", "--clearenv", "--info-fd", "3",
 		"--uid", strconv.Itoa(core.GuestUID), "--gid", strconv.Itoa(core.GuestGID), "--cap-drop", "ALL",
 	}
-	for _, path := range strings.Fields("/usr /bin /sbin /lib /lib64 /etc/alternatives /etc/ld.so.cache /etc/ssl/certs /etc/ssl/openssl.cnf") {
+	for path := range strings.FieldsSeq("/usr /bin /sbin /lib /lib64 /etc/alternatives /etc/ld.so.cache /etc/ssl/certs /etc/ssl/openssl.cnf") {
 		args = append(args, "--ro-bind-try", path, path) // and never keys, as in /etc/ssl/private
 	}
 	args = append(args, "--proc", "/proc", "--dev", "/dev")

@@ -38,5 +38,5 @@ func (b Boxes) IsHeld(id string) bool {
 
 // flock locks what the file's descriptors share: the lock ends with the last of them.
 func flock(file *os.File, how int) error {
-	return syscall.Flock(int(file.Fd()), how) //nolint:gosec // a descriptor
+	return syscall.Flock(int(file.Fd()), how)
 }
