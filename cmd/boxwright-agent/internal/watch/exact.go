@@ -116,7 +116,7 @@ func eachIPC(table string, of func(numbers []int64) int64) (sum int64) {
 	}
 	for line := range bytes.Lines(text) {
 		var numbers []int64
-		for _, field := range bytes.FieldsSeq(line) {
+		for field := range bytes.FieldsSeq(line) {
 			n, _ := strconv.ParseInt(string(field), 10, 64) // the heading is zeros
 			numbers = append(numbers, n)
 		}
