@@ -17,7 +17,7 @@ while True:
 	"closed sockets": `
 while True:
     a, b = socket.socketpair()
-    fill(a, 1)
+    fill(a, 64)
     all.append(b)`,
 	"pipes": `
 while True:
@@ -65,7 +65,7 @@ func TestB40Buffers(t *testing.T) {
 				want{stdout: "1\n"}.check(t, run(t, g, python("print(1)")))
 			})
 		}
-	}, agent)
+	}, agent, runsc)
 }
 
 // TestOrdinaryBuffers: some dozens of sockets and pipes are nothing to speak of.
@@ -82,5 +82,5 @@ print('done')`))
 		if core.StatusOf(exit) != core.StatusOK {
 			t.Error(describe(exit))
 		}
-	}, agent)
+	}, agent, runsc)
 }

@@ -12,23 +12,43 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-func newMeter() meter {
+func newMeter(bounds Bounds) meter {
 	if gvisor.Inside() {
-		return meter{memory: sandboxMemory}
+		return meter{memory: newSandbox(sandboxItself(), bounds.Memory).memory}
 	}
 	swaps, _ := os.ReadFile("/proc/swaps")
 	m := &procMeter{root: "/proc", swap: bytes.Count(swaps, []byte("\n")) > 1}
 	return meter{memory: m.memory, tasks: m.tasks}
 }
 
-// sandboxMemory asks gVisor, whose figures are about this box only and know of all memory, whoever holds
-// it. It counts processes itself, by the limit that Confine sets.
-func sandboxMemory(int64) int64 {
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	return kilobytes(text, "AnonPages:")
+// sandbox asks gVisor, whose figures are about this box only. It counts processes itself, by the limit that
+// Confine sets.
+type sandbox struct {
+	own int64 // bytes that gVisor may need itself before that counts as the program's
+}
+
+// sandboxHeap is that at least: with a hundred processes gVisor needs a third of it.
+const sandboxHeap = 64 << 20
+
+// newSandbox is for a program that begins now: what gVisor has kept of an earlier one's, and will not give back
+// until it needs more, is not this one's; but not without bound.
+func newSandbox(itself []byte, bound int64) sandbox {
+	return sandbox{min(max(kilobytes(itself, "HeapAlloc:"), sandboxHeap), sandboxHeap+bound)}
+}
+
+func (s sandbox) memory(int64) int64 {
+	programs, _ := os.ReadFile("/proc/meminfo")
+	return s.bytes(programs, sandboxItself())
+}
+
+// bytes is what programs have, with what gVisor holds for them: buffers of sockets and pipes.
+func (s sandbox) bytes(programs, itself []byte) int64 {
+	return kilobytes(programs, "AnonPages:") + max(0, kilobytes(itself, "HeapAlloc:")-s.own)
+}
+
+func sandboxItself() []byte {
+	itself, _ := os.ReadFile("/proc/sentry-meminfo")
+	return itself
 }
 
 // kilobytes returns the sum of a field's values in a text of /proc, in bytes.

@@ -41,7 +41,7 @@ func New(bounds Bounds) *Watcher {
 	if bounds == (Bounds{}) {
 		return &Watcher{}
 	}
-	return &Watcher{bounds: bounds, meter: newMeter}
+	return &Watcher{bounds: bounds, meter: func() meter { return newMeter(bounds) }}
 }
 
 // Start begins to watch. Breaches come on the channel until stop is called.

@@ -225,6 +225,7 @@ func TestMemoryOfAProcess(t *testing.T) {
 		"no name": "import os\nf = os.memfd_create('x')\nos.write(f, b'x' * (40 << 20))",
 	} {
 		t.Run(name, func(t *testing.T) {
+			alone(t)
 			m := &procMeter{root: "/proc"}
 			p, ok := m.read(helper(t, code))
 			if !ok || p.tasks != 1 {
@@ -251,6 +252,26 @@ func TestWhatIsGoneCountsNothing(t *testing.T) {
 	}
 	if _, ok := m.read("4194304"); ok {
 		t.Error("it is there")
+	}
+}
+
+// TestSandboxMemory: what gVisor needs for itself is not the program's.
+func TestSandboxMemory(t *testing.T) {
+	const programs = "MemTotal: 900 kB\nAnonPages:       100 kB\n"
+	for _, c := range []struct {
+		before, now string
+		want        int64
+	}{
+		{"", "", 100 << 10},
+		{"HeapAlloc: 9000 kB\n", "HeapAlloc:  20000 kB\n", 100 << 10},
+		{"HeapAlloc: 9000 kB\n", "HeapAlloc:  65636 kB\nHeapSys: 9 kB\n", 200 << 10},
+		{"HeapAlloc: 66000 kB\n", "HeapAlloc:  66100 kB\n", 200 << 10},
+		{"HeapAlloc: 99000 kB\n", "HeapAlloc:  66660 kB\n", 200 << 10},
+		{"HeapAlloc: 99000 kB\n", "HeapAlloc:  66760 kB\n", 300 << 10},
+	} {
+		if got := newSandbox([]byte(c.before), 1000<<10+24<<10).bytes([]byte(programs), []byte(c.now)); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
 	}
 }
 
