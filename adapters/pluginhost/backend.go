@@ -9,6 +9,14 @@ import (
 	"github.com/boxwright/boxwright/plugins/sdk"
 )
 
+// isOver reports whether ctx has ended, or is about to: the plugin knows the deadline too, and may
+// be the first to give up.
+func isOver(ctx context.Context) bool {
+	const ahead = 50 * time.Millisecond
+	deadline, has := ctx.Deadline()
+	return ctx.Err() != nil || has && time.Until(deadline) < ahead
+}
+
 // Info implements execution.Backend. A plugin that does not answer is given up, as it is the first
 // call that a server makes.
 func (p *Plugin) Info(ctx context.Context) (core.Info, error) {
@@ -16,7 +24,7 @@ func (p *Plugin) Info(ctx context.Context) (core.Info, error) {
 		asking, cancel := context.WithTimeout(ctx, p.cfg.InfoTimeout)
 		defer cancel()
 		info, err := b.Info(asking)
-		if err != nil && asking.Err() != nil && ctx.Err() == nil {
+		if err != nil && isOver(asking) && ctx.Err() == nil {
 			err = core.Errorf(core.ErrUnavailable, "the backend plugin %s did not tell about itself within %s", p.cfg.Name, p.cfg.InfoTimeout).
 				WithHint("its engine may hang; the server's log may say more")
 		}

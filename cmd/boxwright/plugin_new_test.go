@@ -101,6 +101,7 @@ func fill(t *testing.T, folder string) {
 		}
 		source := regexp.MustCompile(`(?m)^func main\(\).*$`).ReplaceAllString(string(raw), "")
 		source = strings.ReplaceAll(source, "var settings Settings", "var settings struct{ State string `json:\"state\"` }")
+		source = strings.ReplaceAll(source, "os.Geteuid() == 0", "os.Geteuid() < 0") // the test may be root's
 		source = regexp.MustCompile(`(?s)// Settings is the plugin's.*?\n}\n`).ReplaceAllString(source, "")
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(source), 0o644); err != nil {
 			t.Fatal(err)
