@@ -39,11 +39,13 @@ func TestInspector(t *testing.T) {
 	t.Parallel()
 	state := newState(t)
 	inspect := func(more ...string) (string, string) {
-		// It takes --config for its own, and hands nothing of its own environment on.
+		// It takes --config for its own, hands nothing of its own environment on, and wants values that are not empty.
 		config := settingsFile(t, here().settings(t, "log: {level: warn}\n"))
 		args := append(append([]string{"--cli"}, here().command(filepath.Join(programs, "boxwright"), "serve").Args...), more...)
 		for _, entry := range append(here().environment(here().folder(t)), "BOXWRIGHT_STORAGE_DIR="+state.dir, "BOXWRIGHT_CONFIG="+config) {
-			args = append(args, "-e", entry)
+			if !strings.HasSuffix(entry, "=") {
+				args = append(args, "-e", entry)
+			}
 		}
 		return runClient(t, state, os.Getenv("BOXWRIGHT_INSPECTOR"), args...)
 	}

@@ -39,7 +39,7 @@ func absentSockets() map[string]absentEngine {
 	case here().isDocker():
 		at := func(host string) setup { return setup{env: []string{"DOCKER_HOST=" + host}} }
 		return map[string]absentEngine{
-			"no backend":   {setup{config: "backend: podmann\n"}, []string{"podmann"}},
+			"no backend":   {setup{config: "backend: elsewhere\n"}, []string{"elsewhere", "not there"}},
 			"no socket":    {at("unix:///nowhere/docker.sock"), []string{"DOCKER_HOST", "/nowhere/docker.sock"}},
 			"nobody there": {at("tcp://127.0.0.1:1"), []string{"DOCKER_HOST", "127.0.0.1:1"}},
 			"no address":   {at("nonsense"), []string{"DOCKER_HOST", "unix:///var/run/docker.sock"}},
