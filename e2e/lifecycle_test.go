@@ -191,7 +191,7 @@ func TestTwoServersOneState(t *testing.T) {
 	t.Parallel()
 	state := newState(t)
 	one := serve(t, setup{state: state})
-	long := one.begin(t, program("import sys; print(sys.stdin.read()); import time; time.sleep(6); print('whole')", "stdin", "in"))
+	long := one.begin(t, program("import sys; print(sys.stdin.read()); import time; time.sleep(20); print('whole')", "stdin", "in"))
 	long.awaitProgress(t, "running")
 	box := state.awaitBox(t, "run")
 
