@@ -7,16 +7,22 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
+
+// making is held while a network namespace is made.
+var making sync.Mutex
 
 // listenElsewhere listens on another machine, as it were: in a network namespace that boxes with a
 // network reach through this machine, as they reach a company's own servers.
 func listenElsewhere(t *testing.T) net.Listener {
 	t.Helper()
 	require(t, "root")
+	making.Lock() // the ip command disturbs another one that makes the first namespace of all
+	defer making.Unlock()
 	n := rand.IntN(1 << 16)
 	name, near := fmt.Sprintf("bw-e2e-%04x", n), fmt.Sprintf("bwe%04x", n)
 	subnet := fmt.Sprintf("10.%d.%d.", 192+n>>8&63, n&255)
