@@ -65,7 +65,7 @@ func TestB40Buffers(t *testing.T) {
 				want{stdout: "1\n"}.check(t, run(t, g, python("print(1)")))
 			})
 		}
-	}, agent, runsc)
+	}, agent) // what a bomb does to a whole sandbox: e2e, in the place gvisor
 }
 
 // TestOrdinaryBuffers: some dozens of sockets and pipes are nothing to speak of.

@@ -84,7 +84,7 @@ for i in range(6): os.wait()
 print('done')`
 		exit := run(t, g, python(code))
 		want{stdout: "done\n", files: []string{fmt.Sprintf("f:%d", 30<<20)}}.check(t, exit)
-	}, agent, runsc)
+	}, agent) // what a bomb does to a whole sandbox: e2e, in the place gvisor
 }
 
 // checkTooMany is for a program that the agent ended because it had too many processes.
