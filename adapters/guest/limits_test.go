@@ -23,7 +23,8 @@ var eachMemory = map[string]string{
 }
 
 // TestB40Memory: whoever keeps the limit, the program ends by it, and the box serves the next one.
-func TestB40Memory(t *testing.T) { onEach(t, testB40Memory) }
+// What a bomb does to a whole sandbox is e2e's, in the place gvisor.
+func TestB40Memory(t *testing.T) { with(t, testB40Memory, runc, agent) }
 
 func testB40Memory(t *testing.T, k keeper) {
 	for name, code := range eachMemory {
@@ -84,7 +85,7 @@ for i in range(6): os.wait()
 print('done')`
 		exit := run(t, g, python(code))
 		want{stdout: "done\n", files: []string{fmt.Sprintf("f:%d", 30<<20)}}.check(t, exit)
-	}, agent) // what a bomb does to a whole sandbox: e2e, in the place gvisor
+	}, agent, runsc)
 }
 
 // checkTooMany is for a program that the agent ended because it had too many processes.
