@@ -170,6 +170,14 @@ const (
 	PullNever   PullPolicy = "never"
 )
 
+// Validate refuses what is none of them.
+func (p PullPolicy) Validate() error {
+	if p != PullMissing && p != PullAlways && p != PullNever {
+		return Errorf(ErrInvalid, "%q is not a pull policy", string(p))
+	}
+	return nil
+}
+
 // Info is what a backend is and what it makes hold.
 type Info struct {
 	Name          string // the backend's name: "docker"

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 )
@@ -145,3 +146,17 @@ func silent(err error) error {
 
 func (silentError) Error() string   { return "" }
 func (s silentError) Unwrap() error { return s.error }
+
+// ContextError is the error of a ctx that has ended: ErrTimeout or ErrCancelled.
+func ContextError(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return Errorf(ErrTimeout, "it took too long")
+	}
+	return Errorf(ErrCancelled, "the caller cancelled")
+}
+
+// HasKind reports whether err has a kind and a sentence already.
+func HasKind(err error) bool {
+	var known *Error
+	return errors.As(err, &known)
+}

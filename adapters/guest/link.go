@@ -44,7 +44,7 @@ func (l *link) get(ctx context.Context) (*ttrpc.Client, error) {
 	case <-l.turn:
 		defer func() { l.turn <- struct{}{} }()
 	case <-ctx.Done():
-		return nil, wire.FromContext(ctx)
+		return nil, core.ContextError(ctx)
 	}
 	if client, err := l.current(); client != nil || err != nil {
 		return client, err
@@ -139,7 +139,7 @@ func on[T any](ctx context.Context, l *link, client *ttrpc.Client, do func(conte
 	case <-time.After(late):
 		go l.ask(client)
 	}
-	return none, wire.FromContext(ctx)
+	return none, core.ContextError(ctx)
 }
 
 const (

@@ -25,7 +25,7 @@ func (g *Guest) Run(ctx context.Context, spec core.RunSpec, sink func(core.Strea
 		return core.Exit{}, err
 	}
 	if ctx.Err() != nil {
-		return core.Exit{}, wire.FromContext(ctx)
+		return core.Exit{}, core.ContextError(ctx)
 	}
 	// The run outlives ctx by the time that its end takes.
 	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -62,7 +62,7 @@ func (g *Guest) end(ctx, inner context.Context, id string, ended <-chan outcome)
 			return o
 		case <-time.After(again):
 		case <-inner.Done():
-			return outcome{err: wire.FromContext(ctx)}
+			return outcome{err: core.ContextError(ctx)}
 		}
 	}
 }
@@ -122,7 +122,7 @@ func send(caller context.Context, run guestv1.GuestService_RunClient, spec core.
 	}
 	if caller.Err() != nil {
 		_ = run.CloseSend()
-		return wire.ToStatus(wire.FromContext(caller))
+		return wire.ToStatus(core.ContextError(caller))
 	}
 	return run.Send(&guestv1.RunRequest{Part: &guestv1.RunRequest_Start{Start: true}})
 }
@@ -151,7 +151,7 @@ func (g *Guest) attach(ctx context.Context, id string) (*guestv1.Exit, error) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, wire.FromContext(ctx)
+			return nil, core.ContextError(ctx)
 		}
 	}
 }

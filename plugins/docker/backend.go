@@ -8,7 +8,6 @@ package docker
 
 import (
 	"context"
-	"runtime"
 	"strings"
 	"sync"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk"
 	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
+	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 	"github.com/boxwright/boxwright/plugins/sdk/fetch"
 	"github.com/boxwright/boxwright/ports/execution"
 )
@@ -94,7 +94,7 @@ func factsOf(info system.Info, ociRuntime string) facts {
 	pids := cgroup(info.PidsLimit && !sandbox, core.EnforcedRlimit)
 	return facts{
 		info:    info,
-		arch:    goArch(info.Architecture),
+		arch:    daemon.GoArch(info.Architecture),
 		sandbox: sandbox,
 		limits: map[core.Limit]core.Enforcement{
 			core.LimitMemory:  cgroup(info.MemoryLimit, core.EnforcedRlimit),
@@ -104,19 +104,6 @@ func factsOf(info system.Info, ociRuntime string) facts {
 			core.LimitNetwork: core.EnforcedSandbox,
 		},
 	}
-}
-
-// goArch is the architecture as images and Go call it.
-func goArch(machine string) string {
-	switch machine {
-	case "x86_64":
-		return "amd64"
-	case "aarch64":
-		return "arm64"
-	case "":
-		return runtime.GOARCH
-	}
-	return machine
 }
 
 // warnings are what an operator should know.

@@ -11,6 +11,7 @@ import (
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
 	"github.com/boxwright/boxwright/plugins/sdk/daemon"
+	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
 const (
@@ -38,7 +39,7 @@ func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, erro
 	if err != nil {
 		return core.Box{}, err
 	}
-	box, err := daemon.Settle(ctx, &b.work, func(engineCtx context.Context) (core.Box, error) {
+	box, err := patience.Settle(ctx, &b.work, func(engineCtx context.Context) (core.Box, error) {
 		return b.create(ctx, engineCtx, e, spec, known)
 	}, func(engineCtx context.Context, box core.Box) {
 		e.discard(engineCtx, box.ID)
@@ -92,14 +93,14 @@ func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.
 		func() error { return b.run(engineCtx, e, made.ID, spec, from) },
 	} {
 		if caller.Err() != nil {
-			return "", daemon.Ended(caller)
+			return "", core.ContextError(caller)
 		}
 		if err := step(); err != nil {
 			return "", err
 		}
 	}
 	if caller.Err() != nil {
-		return "", daemon.Ended(caller)
+		return "", core.ContextError(caller)
 	}
 	return made.ID, nil
 }
@@ -169,7 +170,7 @@ func (e *engine) checkVolumes(ctx context.Context, mounts []core.Mount) error {
 // discard removes a container by its id or name, however the caller's ctx is doing. What the
 // engine does not manage to remove now is labelled, and found by a later sweep.
 func (e *engine) discard(ctx context.Context, container string) {
-	ctx, cancel := daemon.Slow(context.WithoutCancel(ctx))
+	ctx, cancel := patience.Slow(context.WithoutCancel(ctx))
 	defer cancel()
 	const tries = 3
 	for try := range tries {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk/daemon"
+	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
 // finder finds the engine at the first call, and anew after a failure.
@@ -25,7 +26,7 @@ type finder struct {
 }
 
 func newFinder(s Settings, m surroundings) *finder {
-	f := &finder{settings: s, machine: m, patience: daemon.QuickTime}
+	f := &finder{settings: s, machine: m, patience: patience.QuickTime}
 	f.Finder = daemon.Finder[engine]{
 		Endpoints:   func() []daemon.Endpoint { return discover(s, m) },
 		Try:         f.connect,
@@ -48,7 +49,7 @@ type engine struct {
 
 // quick bounds a call that takes a healthy engine a moment.
 func (e *engine) quick(ctx context.Context) (context.Context, context.CancelFunc) {
-	return daemon.Patient(ctx, e.finding.patience)
+	return patience.Bound(ctx, e.finding.patience)
 }
 
 // facts is what a daemon can do.

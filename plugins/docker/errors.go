@@ -10,7 +10,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"github.com/boxwright/boxwright/core"
-	"github.com/boxwright/boxwright/plugins/sdk/daemon"
+	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
 // fail gives an engine's error a kind and a sentence that begins with what was attempted. A
@@ -20,14 +20,14 @@ func (e *engine) fail(ctx context.Context, err error, format string, args ...any
 	switch {
 	case err == nil:
 		return nil
-	case daemon.IsOurs(err):
+	case core.HasKind(err):
 		return err
-	case daemon.IsSilent(ctx):
+	case patience.IsSilent(ctx):
 		e.finding.Forget(e)
 		return core.Errorf(core.ErrUnavailable, "%s: Docker does not answer (the engine at %s)", what, e.host).
 			WithHint("see whether \"docker ps\" answers; if not, restart it (for example: sudo systemctl restart docker)")
 	case ctx.Err() != nil:
-		return daemon.Ended(ctx)
+		return core.ContextError(ctx)
 	case client.IsErrConnectionFailed(err):
 		e.finding.Forget(e)
 		return core.Errorf(core.ErrUnavailable, "%s: the Docker engine at %s does not answer", what, e.host).

@@ -18,8 +18,8 @@ func (b *Backend) EnsureImage(ctx context.Context, ref string, policy core.PullP
 	if err != nil {
 		return core.Image{}, err
 	}
-	if policy != core.PullMissing && policy != core.PullAlways && policy != core.PullNever {
-		return core.Image{}, core.Errorf(core.ErrInvalid, "%q is not a pull policy", string(policy))
+	if err := policy.Validate(); err != nil {
+		return core.Image{}, err
 	}
 	e, err := b.finder.Find(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func follow(ref string, layers map[string]message, m message, report func(core.P
 // pullError sorts a registry's refusals, of which the engine passes on only the text.
 func (e *engine) pullError(ctx context.Context, ref string, err error) error {
 	if ctx.Err() != nil {
-		return daemon.Ended(ctx)
+		return core.ContextError(ctx)
 	}
 	if refused := daemon.PullError(ref, e.facts().info.OSType+"/"+e.facts().arch, "docker", err); refused != nil {
 		return refused

@@ -7,7 +7,7 @@ import (
 	"github.com/docker/docker/api/types/volume"
 
 	"github.com/boxwright/boxwright/core"
-	"github.com/boxwright/boxwright/plugins/sdk/daemon"
+	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
 // EnsureVolume implements execution.Backend.
@@ -42,7 +42,7 @@ func (b *Backend) RemoveVolume(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := daemon.Slow(ctx)
+	ctx, cancel := patience.Slow(ctx)
 	defer cancel()
 	have, err := e.api.VolumeInspect(ctx, name)
 	if cerrdefs.IsNotFound(err) {

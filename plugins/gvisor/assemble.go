@@ -70,7 +70,7 @@ type assembler struct {
 // merge lays what is in folder from over what is in folder to.
 func (a *assembler) merge(from, to string) error {
 	if a.ctx.Err() != nil {
-		return ended(a.ctx)
+		return core.ContextError(a.ctx)
 	}
 	entries, err := a.list(from)
 	if err != nil {

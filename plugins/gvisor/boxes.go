@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
 // run runs a command to its end, on so many processors. It is a session of its own with nothing of
@@ -83,7 +84,7 @@ func (b *Backend) Destroy(ctx context.Context, box string) error {
 		}
 		return nil // nothing has such an id
 	}
-	removeCtx, cancel := slow(ctx)
+	removeCtx, cancel := patience.Slow(ctx)
 	defer cancel()
 	return fail(removeCtx, b.remove(removeCtx, box), "the box could not be removed")
 }

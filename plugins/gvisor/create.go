@@ -10,14 +10,11 @@ import (
 	"time"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
-const (
-	// settleTime is how long a cancelled call waits for its own clean-up.
-	settleTime = 2 * time.Second
-	// retryPause is between two tries of a clean-up.
-	retryPause = 5 * time.Millisecond
-)
+// retryPause is between two tries of a clean-up.
+const retryPause = 5 * time.Millisecond
 
 // record is what is known of a box; it lies beside its bundle.
 type record struct {
@@ -45,43 +42,13 @@ func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, erro
 		return core.Box{}, core.Errorf(core.ErrUnsupported, "a box with a network needs slirp4netns, which this machine does not have").
 			WithHint("install the package slirp4netns")
 	}
-	box, err := b.settle(ctx, func(workCtx context.Context) (core.Box, error) { return b.create(ctx, workCtx, r, spec) })
+	box, err := patience.Settle(ctx, &b.work, func(workCtx context.Context) (core.Box, error) {
+		return b.create(ctx, workCtx, r, spec)
+	}, func(workCtx context.Context, box core.Box) {
+		b.discard(workCtx, box.ID)
+	})
 	box.Warnings = append(box.Warnings, warned...)
 	return box, err
-}
-
-// settle runs f to its end although ctx may end before: what was cut off would leave a box that
-// nobody knows. A box that comes too late is removed.
-func (b *Backend) settle(ctx context.Context, f func(context.Context) (core.Box, error)) (core.Box, error) {
-	type result struct {
-		box core.Box
-		err error
-	}
-	results, abandoned := make(chan result), make(chan struct{})
-	b.work.Go(func() {
-		workCtx, cancel := slow(context.WithoutCancel(ctx))
-		defer cancel()
-		box, err := f(workCtx)
-		select {
-		case results <- result{box, err}:
-		case <-abandoned:
-			if err == nil {
-				b.discard(workCtx, box.ID)
-			}
-		}
-	})
-	select {
-	case r := <-results:
-		return r.box, r.err
-	case <-ctx.Done():
-	}
-	select {
-	case r := <-results:
-		return r.box, r.err
-	case <-time.After(settleTime):
-		close(abandoned)
-		return core.Box{}, ended(ctx)
-	}
 }
 
 // create makes the box, or leaves nothing. It stops between two steps when the caller's ctx
@@ -103,13 +70,13 @@ func (b *Backend) create(caller, workCtx context.Context, r *runsc, spec core.Bo
 	} {
 		err := b.before(step.name)
 		if caller.Err() != nil {
-			err = ended(caller)
+			err = core.ContextError(caller)
 		}
 		if err == nil {
 			err = fail(workCtx, step.do(), "a box of %s could not be made", spec.Image)
 		}
 		if err == nil && caller.Err() != nil {
-			err = ended(caller)
+			err = core.ContextError(caller)
 		}
 		if err != nil {
 			b.discard(workCtx, id)
@@ -207,7 +174,7 @@ func explain(err error, log string) error {
 // discard removes what there is of a box, however its caller's ctx is doing. What cannot be
 // removed now has its record, and is found by a later sweep.
 func (b *Backend) discard(ctx context.Context, id string) {
-	ctx, cancel := slow(context.WithoutCancel(ctx))
+	ctx, cancel := patience.Slow(context.WithoutCancel(ctx))
 	defer cancel()
 	_ = b.remove(ctx, id)
 }

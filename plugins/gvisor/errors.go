@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
 // fail gives an error from outside a kind and a sentence that begins with what was attempted.
@@ -16,20 +17,15 @@ func fail(ctx context.Context, err error, format string, args ...any) error {
 	switch {
 	case err == nil:
 		return nil
-	case isOurs(err):
+	case core.HasKind(err):
 		return err
-	case errors.Is(context.Cause(ctx), errSilent):
+	case patience.IsSilent(ctx):
 		return core.Errorf(core.ErrUnavailable, "%s: runsc does not come to an end", what).
 			WithHint("see whether the machine is overloaded; boxes that hang are removed by their next removal")
 	case ctx.Err() != nil:
-		return ended(ctx)
+		return core.ContextError(ctx)
 	}
 	return core.Errorf(kindOf(err), "%s: %w", what, err)
-}
-
-func isOurs(err error) bool {
-	var ours *core.Error
-	return errors.As(err, &ours)
 }
 
 func kindOf(err error) core.Kind {
@@ -42,14 +38,6 @@ func kindOf(err error) core.Kind {
 		return core.ErrTimeout
 	}
 	return core.ErrInternal
-}
-
-// ended is the error of a ctx that is over.
-func ended(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return core.Errorf(core.ErrTimeout, "it took too long")
-	}
-	return core.Errorf(core.ErrCancelled, "the caller cancelled")
 }
 
 func noBox() error { return core.Errorf(core.ErrNotFound, "there is no such box") }

@@ -16,16 +16,6 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-// createTime bounds one Create or clean-up, whatever its caller's ctx says.
-const createTime = 2 * time.Minute
-
-// errSilent is the cause of a ctx that ended because runsc did not come to an end.
-var errSilent = errors.New("runsc does not come to an end")
-
-func slow(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, createTime, errSilent)
-}
-
 // candidate is a place where runsc may be.
 type candidate struct {
 	source string // who named it, in words that the user knows
@@ -75,13 +65,13 @@ func newFinder(s Settings, self, path string) *finder {
 // runsc returns the executable. Only one caller looks for it at a time.
 func (f *finder) runsc(ctx context.Context) (*runsc, error) {
 	if ctx.Err() != nil {
-		return nil, ended(ctx)
+		return nil, core.ContextError(ctx)
 	}
 	select {
 	case f.search <- struct{}{}:
 		defer func() { <-f.search }()
 	case <-ctx.Done():
-		return nil, ended(ctx)
+		return nil, core.ContextError(ctx)
 	}
 	if f.now != nil {
 		if info, err := os.Stat(f.now.path); err == nil && info.ModTime().Equal(f.now.changed) {
@@ -97,7 +87,7 @@ func (f *finder) look(ctx context.Context) (*runsc, error) {
 	for _, c := range candidates(f.settings, f.self, f.path) {
 		found, err := probe(ctx, c.path)
 		if ctx.Err() != nil {
-			return nil, ended(ctx)
+			return nil, core.ContextError(ctx)
 		}
 		if err == nil {
 			f.now = found

@@ -131,7 +131,7 @@ func lock(ctx context.Context, dir string) (unlock func(), err error) {
 		case <-time.After(lockPoll):
 		case <-ctx.Done():
 			_ = file.Close()
-			return nil, ended(ctx)
+			return nil, core.ContextError(ctx)
 		}
 	}
 }

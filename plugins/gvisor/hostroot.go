@@ -51,7 +51,7 @@ func (b *Backend) findPython(ctx context.Context) (hostPython, error) {
 		version, err := b.pythonVersion(ctx, path)
 		switch {
 		case ctx.Err() != nil:
-			return hostPython{}, ended(ctx)
+			return hostPython{}, core.ContextError(ctx)
 		case err != nil:
 			why = append(why, path+" does not run")
 		case !isRecent(version):

@@ -50,8 +50,8 @@ func (b *Backend) EnsureImage(ctx context.Context, ref string, policy core.PullP
 	if err != nil {
 		return core.Image{}, err
 	}
-	if policy != core.PullMissing && policy != core.PullAlways && policy != core.PullNever {
-		return core.Image{}, core.Errorf(core.ErrInvalid, "%q is not a pull policy", string(policy))
+	if err := policy.Validate(); err != nil {
+		return core.Image{}, err
 	}
 	if _, err := b.ready(ctx); err != nil {
 		return core.Image{}, err
@@ -247,7 +247,7 @@ func pullError(ctx context.Context, ref string, err error) error {
 	case errors.As(err, &ours):
 		return core.Errorf(ours.Kind, "image %s: %w", ref, err)
 	case ctx.Err() != nil:
-		return ended(ctx)
+		return core.ContextError(ctx)
 	case errors.As(err, &refused):
 		return refusal(ref, refused)
 	case strings.Contains(err.Error(), "no child with platform"):

@@ -108,7 +108,7 @@ type boundedReader struct {
 
 func (r *boundedReader) Read(p []byte) (int, error) {
 	if r.ctx.Err() != nil {
-		return 0, ended(r.ctx)
+		return 0, core.ContextError(r.ctx)
 	}
 	n, err := r.from.Read(p)
 	r.read += int64(n)

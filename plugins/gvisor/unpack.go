@@ -56,7 +56,7 @@ func (u *unpacker) unpack(archive io.Reader, dir string) error {
 // get out is not used at all.
 func (u *unpacker) entry(header *tar.Header, content io.Reader) error {
 	if u.ctx.Err() != nil {
-		return ended(u.ctx)
+		return core.ContextError(u.ctx)
 	}
 	if err := u.left.take(entryBytes); err != nil {
 		return err
@@ -111,7 +111,7 @@ func inside(name string) (string, error) {
 }
 
 func damaged(header *tar.Header, err error) error {
-	if err == nil || isOurs(err) || kindOf(err) == core.ErrExhausted {
+	if err == nil || core.HasKind(err) || kindOf(err) == core.ErrExhausted {
 		return err
 	}
 	return core.Errorf(core.ErrInvalid, "a layer's entry %q cannot be unpacked: %w", header.Name, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk/daemon"
+	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
 // removalPoll is how often a removal that somebody else began is looked at.
@@ -133,7 +134,7 @@ func (b *Backend) Destroy(ctx context.Context, box string) error {
 	if err != nil {
 		return e.fail(lookCtx, err, "the box could not be removed")
 	}
-	removeCtx, cancel := daemon.Slow(ctx)
+	removeCtx, cancel := patience.Slow(ctx)
 	defer cancel()
 	if err := e.remove(removeCtx, box); err != nil {
 		return e.fail(removeCtx, err, "the box could not be removed")

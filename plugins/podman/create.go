@@ -14,6 +14,7 @@ import (
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
 	"github.com/boxwright/boxwright/plugins/sdk/daemon"
+	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
 // retryPause is between two tries of a clean-up.
@@ -36,7 +37,7 @@ func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, erro
 	if err != nil {
 		return core.Box{}, err
 	}
-	box, err := daemon.Settle(ctx, &b.work, func(engineCtx context.Context) (core.Box, error) {
+	box, err := patience.Settle(ctx, &b.work, func(engineCtx context.Context) (core.Box, error) {
 		return b.create(ctx, engineCtx, e, spec, order{Runtime: b.settings.Runtime, Facts: known})
 	}, func(engineCtx context.Context, box core.Box) {
 		e.discard(engineCtx, box.ID)
@@ -83,7 +84,7 @@ func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.
 	} {
 		err := step()
 		if err == nil && caller.Err() != nil {
-			err = daemon.Ended(caller)
+			err = core.ContextError(caller)
 		}
 		if err != nil {
 			e.discard(engineCtx, box.Name)
@@ -154,7 +155,7 @@ func (e *engine) checkVolumes(ctx context.Context, mounts []core.Mount) error {
 // discard removes a container by its id or name, however the caller's ctx is doing. What the
 // engine does not manage to remove now is labelled, and found by a later sweep.
 func (e *engine) discard(ctx context.Context, container string) {
-	ctx, cancel := daemon.Slow(context.WithoutCancel(ctx))
+	ctx, cancel := patience.Slow(context.WithoutCancel(ctx))
 	defer cancel()
 	const tries = 3
 	for try := range tries {

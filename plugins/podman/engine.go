@@ -13,6 +13,7 @@ import (
 	"github.com/containers/podman/v5/pkg/bindings"
 
 	"github.com/boxwright/boxwright/plugins/sdk/daemon"
+	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
 // finder finds the service at the first call, and anew after a failure.
@@ -25,7 +26,7 @@ type finder struct {
 }
 
 func newFinder(s Settings, m surroundings) *finder {
-	f := &finder{settings: s, machine: m, patience: daemon.QuickTime}
+	f := &finder{settings: s, machine: m, patience: patience.QuickTime}
 	f.Finder = daemon.Finder[engine]{
 		Endpoints:   func() []daemon.Endpoint { return discover(s, m) },
 		Try:         f.connect,
@@ -97,7 +98,7 @@ func (f *finder) ping(ctx context.Context, at daemon.Endpoint) (*bindings.Connec
 
 // quick bounds a call that takes a healthy engine a moment.
 func (e *engine) quick(ctx context.Context) (context.Context, context.CancelFunc) {
-	return daemon.Patient(ctx, e.finding.patience)
+	return patience.Bound(ctx, e.finding.patience)
 }
 
 // use is a ctx for the bindings, which want their connection in it.

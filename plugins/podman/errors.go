@@ -14,7 +14,7 @@ import (
 	"github.com/containers/podman/v5/pkg/errorhandling"
 
 	"github.com/boxwright/boxwright/core"
-	"github.com/boxwright/boxwright/plugins/sdk/daemon"
+	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
 const restartHint = "see whether \"podman --remote ps\" answers; if not, restart the service (for example: systemctl --user restart podman.service)"
@@ -26,13 +26,13 @@ func (e *engine) fail(ctx context.Context, err error, format string, args ...any
 	switch {
 	case err == nil:
 		return nil
-	case daemon.IsOurs(err):
+	case core.HasKind(err):
 		return err
-	case daemon.IsSilent(ctx):
+	case patience.IsSilent(ctx):
 		e.forget()
 		return core.Errorf(core.ErrUnavailable, "%s: Podman does not answer (the service at %s)", what, e.host).WithHint(restartHint)
 	case ctx.Err() != nil:
-		return daemon.Ended(ctx)
+		return core.ContextError(ctx)
 	case isBroken(err):
 		e.forget()
 		return core.Errorf(core.ErrUnavailable, "%s: Podman's service at %s does not answer", what, e.host).

@@ -3,7 +3,6 @@
 package podman
 
 import (
-	"runtime"
 	"slices"
 	"strings"
 
@@ -63,7 +62,7 @@ func factsOf(info hostInfo, host, ociRuntime string) facts {
 	f := facts{
 		version:  info.Version.Version,
 		os:       "linux",
-		arch:     goArch(h.Arch),
+		arch:     daemon.GoArch(h.Arch),
 		cpus:     h.CPUs,
 		rootless: h.Security.Rootless,
 		selinux:  h.Security.SELinux,
@@ -135,19 +134,6 @@ func isSandbox(info hostInfo, ociRuntime string) bool {
 		ociRuntime = info.Host.Runtime.Name
 	}
 	return daemon.IsSandbox(ociRuntime)
-}
-
-// goArch is the architecture as images and Go call it.
-func goArch(machine string) string {
-	switch machine {
-	case "x86_64":
-		return "amd64"
-	case "aarch64":
-		return "arm64"
-	case "":
-		return runtime.GOARCH
-	}
-	return machine
 }
 
 // warningsOf is what an operator should know.

@@ -28,8 +28,8 @@ func (b *Backend) EnsureImage(ctx context.Context, ref string, policy core.PullP
 	if err != nil {
 		return core.Image{}, err
 	}
-	if policy != core.PullMissing && policy != core.PullAlways && policy != core.PullNever {
-		return core.Image{}, core.Errorf(core.ErrInvalid, "%q is not a pull policy", string(policy))
+	if err := policy.Validate(); err != nil {
+		return core.Image{}, err
 	}
 	e, err := b.finder.Find(ctx)
 	if err != nil {
@@ -110,7 +110,7 @@ func (e *engine) pull(ctx context.Context, ref string, report func(core.Progress
 		return nil
 	}
 	if ctx.Err() != nil {
-		return daemon.Ended(ctx)
+		return core.ContextError(ctx)
 	}
 	if refused := daemon.PullError(ref, e.facts().platform(), "podman", err); refused != nil {
 		return refused

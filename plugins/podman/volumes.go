@@ -12,7 +12,7 @@ import (
 	"github.com/containers/podman/v5/pkg/domain/entities/types"
 
 	"github.com/boxwright/boxwright/core"
-	"github.com/boxwright/boxwright/plugins/sdk/daemon"
+	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
 // volumeState is what is read of a volume.
@@ -109,7 +109,7 @@ func (b *Backend) RemoveVolume(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := daemon.Slow(ctx)
+	ctx, cancel := patience.Slow(ctx)
 	defer cancel()
 	have, err := e.volume(ctx, name)
 	if isNotFound(err) {

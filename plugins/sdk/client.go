@@ -87,7 +87,7 @@ func (c *Client) EnsureImage(ctx context.Context, ref string, policy core.PullPo
 // just too late names a box that nobody else knows of, and that is removed.
 func (c *Client) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
 	if ctx.Err() != nil {
-		return core.Box{}, wire.FromContext(ctx)
+		return core.Box{}, core.ContextError(ctx)
 	}
 	call, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	replies := make(chan reply, 1)
@@ -104,7 +104,7 @@ func (c *Client) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error
 		return boxFromProto(r.box), nil
 	case <-ctx.Done():
 		go c.discard(call, cancel, replies)
-		return core.Box{}, wire.FromContext(ctx)
+		return core.Box{}, core.ContextError(ctx)
 	}
 }
 

@@ -113,7 +113,7 @@ func (s *server) Create(ctx context.Context, r *backendv1.CreateRequest) (*backe
 	}
 	if ctx.Err() != nil { // nobody gets the answer
 		destroyUnseen(ctx, b, box.ID)
-		return nil, wire.ToStatus(wire.FromContext(ctx))
+		return nil, wire.ToStatus(core.ContextError(ctx))
 	}
 	return &backendv1.CreateResponse{Box: boxToProto(box)}, nil
 }

@@ -25,7 +25,7 @@ func (c *Client) Dial(ctx context.Context, box string) (io.ReadWriteCloser, erro
 	rpc, err := c.openStream(streamCtx, box)
 	if !detach() {
 		cancel()
-		return nil, wire.FromContext(ctx)
+		return nil, core.ContextError(ctx)
 	}
 	if err != nil {
 		cancel()

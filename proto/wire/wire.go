@@ -75,7 +75,7 @@ func FromStatus(ctx context.Context, err error) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return FromContext(ctx)
+		return core.ContextError(ctx)
 	}
 	st := status.Convert(err)
 	for _, detail := range st.Details() {
@@ -88,14 +88,6 @@ func FromStatus(ctx context.Context, err error) error {
 		}
 	}
 	return &core.Error{Kind: kindByCode(st.Code()), Message: clip(st.Message())}
-}
-
-// FromContext is the error of a ctx that ended.
-func FromContext(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return core.Errorf(core.ErrTimeout, "it took too long")
-	}
-	return core.Errorf(core.ErrCancelled, "the caller cancelled")
 }
 
 func kindOf(err error) core.Kind {

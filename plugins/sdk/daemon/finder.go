@@ -9,7 +9,13 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
 )
+
+// ProbeTime bounds how long an endpoint's first answer takes.
+const ProbeTime = 5 * time.Second
 
 // Endpoint is one place where an engine may be.
 type Endpoint struct {
@@ -48,7 +54,7 @@ func (f *Finder[E]) Find(ctx context.Context) (*E, error) {
 	case search <- struct{}{}:
 		defer func() { <-search }()
 	case <-ctx.Done():
-		return nil, Ended(ctx)
+		return nil, core.ContextError(ctx)
 	}
 	if now := f.Current(); now != nil {
 		return now, nil
@@ -61,7 +67,7 @@ func (f *Finder[E]) look(ctx context.Context) (*E, error) {
 	for _, e := range f.Endpoints() {
 		found, err := f.try(ctx, e)
 		if ctx.Err() != nil {
-			return nil, Ended(ctx)
+			return nil, core.ContextError(ctx)
 		}
 		if err == nil {
 			f.set(found)

@@ -114,7 +114,7 @@ func (f *frameReader) end(err error) error {
 		return core.Errorf(core.ErrUnavailable, "the box's agent cannot be reached: %s", text)
 	}
 	switch {
-	case err == nil, IsOurs(err), errors.Is(err, net.ErrClosed):
+	case err == nil, core.HasKind(err), errors.Is(err, net.ErrClosed):
 		return err
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return io.EOF

@@ -4,7 +4,6 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -47,7 +46,7 @@ func (g *Group) Do(ctx context.Context, key string, progress func(core.Progress)
 		case <-running.done:
 			return running.err
 		case <-ctx.Done():
-			return ended(ctx)
+			return core.ContextError(ctx)
 		case <-ticker.C:
 			if now := running.progress(); progress != nil && now != told {
 				told = now
@@ -108,11 +107,4 @@ func (f *flight) progress() core.Progress {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.now
-}
-
-func ended(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return core.Errorf(core.ErrTimeout, "it took too long")
-	}
-	return core.Errorf(core.ErrCancelled, "the caller cancelled")
 }

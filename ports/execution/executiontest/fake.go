@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -94,7 +93,7 @@ func (f *Fake) SetDown(down bool) {
 // begin locks the fake for one call.
 func (f *Fake) begin(ctx context.Context) (func(), error) {
 	if ctx.Err() != nil {
-		return nil, fakeEnded(ctx)
+		return nil, core.ContextError(ctx)
 	}
 	f.mu.Lock()
 	if f.Down {
@@ -115,13 +114,6 @@ func (f *Fake) step() error {
 	}
 	f.failed = true
 	return core.Errorf(core.ErrInternal, "the step was made to fail")
-}
-
-func fakeEnded(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return core.Errorf(core.ErrTimeout, "it took too long")
-	}
-	return core.Errorf(core.ErrCancelled, "the caller cancelled")
 }
 
 // Info implements execution.Backend.

@@ -1,7 +1,6 @@
-// Package daemon is what backends share whose engine is a daemon with an API, as Docker's and
-// Podman's are: to find it, to be patient with one that hangs, to undo what a cancelled call
-// left, to read an exec's streams. It speaks to no engine itself.
-package daemon
+// Package patience is how long a backend waits for its engine, and what becomes of a call whose
+// caller does not wait that long. It speaks to no engine itself.
+package patience
 
 import (
 	"context"
@@ -17,8 +16,6 @@ const (
 	QuickTime = 30 * time.Second
 	// SlowTime bounds one Create or clean-up, whatever its caller's ctx says.
 	SlowTime = 2 * time.Minute
-	// ProbeTime bounds how long an endpoint's first answer takes.
-	ProbeTime = 5 * time.Second
 	// settleTime is how long a cancelled call waits for its own clean-up.
 	settleTime = 2 * time.Second
 )
@@ -26,32 +23,18 @@ const (
 // errSilent is the cause of a ctx that ended because the engine did not answer.
 var errSilent = errors.New("the engine does not answer")
 
-// Patient bounds a call to an engine; IsSilent tells afterwards whether that was what ended it.
-func Patient(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+// Bound bounds a call to an engine; IsSilent tells afterwards whether that was what ended it.
+func Bound(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, patience, errSilent)
 }
 
 // Slow bounds a call that may take a busy engine a while.
 func Slow(ctx context.Context) (context.Context, context.CancelFunc) {
-	return Patient(ctx, SlowTime)
+	return Bound(ctx, SlowTime)
 }
 
-// IsSilent reports whether ctx, one of Patient's, ended because the engine did not answer.
+// IsSilent reports whether ctx, one of Bound's or Slow's, ended because the engine did not answer.
 func IsSilent(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errSilent) }
-
-// Ended is the error of a ctx that is over: core.ErrTimeout or core.ErrCancelled.
-func Ended(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return core.Errorf(core.ErrTimeout, "it took too long")
-	}
-	return core.Errorf(core.ErrCancelled, "the caller cancelled")
-}
-
-// IsOurs reports whether err has a kind and a sentence already.
-func IsOurs(err error) bool {
-	var ours *core.Error
-	return errors.As(err, &ours)
-}
 
 // Settle runs f to its end although ctx may end before, as a part of work: a request that was cut
 // off leaves a container that nobody knows. What f makes too late is given to undo. Both get a
@@ -85,6 +68,6 @@ func Settle[T any](ctx context.Context, work *sync.WaitGroup, f func(context.Con
 	case <-time.After(settleTime):
 		close(abandoned)
 		var none T
-		return none, Ended(ctx)
+		return none, core.ContextError(ctx)
 	}
 }
