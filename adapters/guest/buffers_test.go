@@ -56,16 +56,17 @@ func TestB40Buffers(t *testing.T) {
 	with(t, func(t *testing.T, k keeper) {
 		for name, code := range eachBuffer {
 			t.Run(name, func(t *testing.T) {
-				g := start(t, pythonImage, append(k.option(), "--memory", "256m")...)
-				whole := strings.Replace(moreBuffers, "%s", strings.ReplaceAll(code, "\n", "\n    "), 1)
-				exit := run(t, g, python(whole))
+				g, exit, ok := k.bomb(t, strings.Replace(moreBuffers, "%s", strings.ReplaceAll(code, "\n", "\n    "), 1), "256m")
+				if !ok {
+					return
+				}
 				if !exit.OOMKilled || !strings.Contains(strings.Join(exit.Warnings, ";"), "its limit is 256 MiB") {
 					t.Error(describe(exit))
 				}
 				want{stdout: "1\n"}.check(t, run(t, g, python("print(1)")))
 			})
 		}
-	}, agent) // what a bomb does to a whole sandbox: e2e, in the place gvisor
+	}, agent, runsc)
 }
 
 // TestOrdinaryBuffers: some dozens of sockets and pipes are nothing to speak of.

@@ -162,7 +162,12 @@ func newBox(tb testing.TB, image string, options ...string) *box {
 		_, _ = docker("kill", id) // Podman would ask the agent first, and wait
 		_, _ = docker("rm", "-f", "-v", id)
 	})
-	return &box{id: id}
+	b := &box{id: id}
+	go func() { // with gVisor an exec does not always end with the box that it is in
+		_, _ = docker("wait", id)
+		b.cut()
+	}()
+	return b
 }
 
 // Dial implements the one method of execution.Backend that is used.
@@ -218,6 +223,12 @@ func connect(tb testing.TB, b *box) execution.Guest {
 	}
 	tb.Cleanup(func() { _ = g.Close() })
 	return g
+}
+
+// diedOfMemory reports whether the kernel ended the box, or something in it, for want of memory.
+func (b *box) diedOfMemory() bool {
+	state, err := docker("inspect", "-f", "{{.State.Running}} {{.State.OOMKilled}}", b.id)
+	return err == nil && state == "false true"
 }
 
 // start returns a connected box of the image.

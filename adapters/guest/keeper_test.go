@@ -3,10 +3,14 @@ package guest_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
 )
 
 // keeper says what makes a box's limits hold; the empty one is runc.
@@ -96,4 +100,38 @@ func inBytes(text string) int64 {
 		return n << 30
 	}
 	return n << 20
+}
+
+// bomb runs a program that wants more memory than its box has. On gVisor the control group may be faster than
+// the agent, and end the whole sandbox: then there is no exit, and ok is false.
+func (k keeper) bomb(t *testing.T, code, memory string) (g execution.Guest, exit core.Exit, ok bool) {
+	t.Helper()
+	b := newBox(t, pythonImage, append(k.option(), "--memory", memory)...)
+	g = connect(t, b)
+	exit, err := g.Run(t.Context(), python(code), nil)
+	switch {
+	case err == nil:
+		return g, exit, true
+	case k != runsc || core.KindOf(err) != core.ErrUnavailable || !b.diedOfMemory():
+		t.Errorf("Run: %v", err)
+	}
+	return g, exit, false
+}
+
+// onPodman runs tests again, on the Podman whose socket the variable names. name is what BOXWRIGHT_REQUIRE
+// calls it.
+func onPodman(t *testing.T, name, variable, tests string) {
+	t.Helper()
+	socket := os.Getenv(variable)
+	if socket == "" || testing.Short() {
+		if slices.Contains(strings.Split(os.Getenv("BOXWRIGHT_REQUIRE"), ","), name) {
+			t.Fatalf("%s is not set; hack/podman-up.sh prints it", variable)
+		}
+		t.Skipf("needs Podman: %s, which hack/podman-up.sh prints", variable)
+	}
+	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run", tests)
+	again.Env = append(os.Environ(), "BOXWRIGHT_TEST_ENGINE=podman --remote --url "+socket, "BOXWRIGHT_REQUIRE=docker")
+	if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
+		t.Errorf("%v\n%s", err, out)
+	}
 }

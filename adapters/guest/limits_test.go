@@ -2,8 +2,6 @@ package guest_test
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -23,8 +21,7 @@ var eachMemory = map[string]string{
 }
 
 // TestB40Memory: whoever keeps the limit, the program ends by it, and the box serves the next one.
-// What a bomb does to a whole sandbox is e2e's, in the place gvisor.
-func TestB40Memory(t *testing.T) { with(t, testB40Memory, runc, agent) }
+func TestB40Memory(t *testing.T) { onEach(t, testB40Memory) }
 
 func testB40Memory(t *testing.T, k keeper) {
 	for name, code := range eachMemory {
@@ -32,8 +29,10 @@ func testB40Memory(t *testing.T, k keeper) {
 			continue // a control group does not care
 		}
 		t.Run(name, func(t *testing.T) {
-			g := start(t, pythonImage, append(k.option(), "--memory", "256m")...)
-			exit := run(t, g, python("print('a')\n"+code))
+			g, exit, ok := k.bomb(t, "print('a')\n"+code, "256m")
+			if !ok {
+				return
+			}
 			if !exit.OOMKilled || exit.Signal != "SIGKILL" || exit.Code != 137 || string(exit.Stdout.Head) != "a\n" {
 				t.Error(describe(exit))
 			}
@@ -134,16 +133,5 @@ stop.set()`)))
 // TestLimitsOnRootlessPodman runs the agent's own limits where they are needed most: on an engine that enforces
 // none where control groups are of version 1.
 func TestLimitsOnRootlessPodman(t *testing.T) {
-	socket := os.Getenv("BOXWRIGHT_PODMAN_ROOTLESS")
-	if socket == "" || testing.Short() {
-		if strings.Contains(os.Getenv("BOXWRIGHT_REQUIRE"), "podman-rootless") {
-			t.Fatal("BOXWRIGHT_PODMAN_ROOTLESS is not set; hack/podman-up.sh rootless prints it")
-		}
-		t.Skip("needs the Podman of an ordinary user: BOXWRIGHT_PODMAN_ROOTLESS, which hack/podman-up.sh rootless prints")
-	}
-	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestB37Processes$/^agent$|^TestB40Memory$/^agent$/^(at_once|children)$|^TestSharedMemoryCountsOnce$/^agent$|^TestB40Buffers$/^agent$/^(sockets|pipes)$|^TestOrdinaryBuffers$/^agent$")
-	again.Env = append(os.Environ(), "BOXWRIGHT_TEST_ENGINE=podman --remote --url "+socket, "BOXWRIGHT_REQUIRE=docker")
-	if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
-		t.Errorf("%v\n%s", err, out)
-	}
+	onPodman(t, "podman-rootless", "BOXWRIGHT_PODMAN_ROOTLESS", "^TestB37Processes$/^agent$|^TestB40Memory$/^agent$/^(at_once|children)$|^TestSharedMemoryCountsOnce$/^agent$|^TestB40Buffers$/^agent$/^(sockets|pipes)$|^TestOrdinaryBuffers$/^agent$")
 }

@@ -1,9 +1,6 @@
 package guest_test
 
 import (
-	"os"
-	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -135,16 +132,5 @@ func TestNoSignalsByTheKernel(t *testing.T) {
 
 // TestNoNamespacesOnPodman runs the test where the engine's own filter lets code have namespaces.
 func TestNoNamespacesOnPodman(t *testing.T) {
-	socket := os.Getenv("BOXWRIGHT_PODMAN")
-	if socket == "" || testing.Short() {
-		if slices.Contains(strings.Split(os.Getenv("BOXWRIGHT_REQUIRE"), ","), "podman") {
-			t.Fatal("BOXWRIGHT_PODMAN is not set; hack/podman-up.sh prints it")
-		}
-		t.Skip("needs Podman: BOXWRIGHT_PODMAN, which hack/podman-up.sh prints")
-	}
-	again := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestNoNamespaces$/^agent$")
-	again.Env = append(os.Environ(), "BOXWRIGHT_TEST_ENGINE=podman --remote --url "+socket, "BOXWRIGHT_REQUIRE=docker")
-	if out, err := again.CombinedOutput(); err != nil || !strings.Contains(string(out), "PASS") {
-		t.Errorf("%v\n%s", err, out)
-	}
+	onPodman(t, "podman", "BOXWRIGHT_PODMAN", "^TestNoNamespaces$/^agent$")
 }
