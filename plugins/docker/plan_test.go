@@ -1,47 +1,19 @@
 package docker
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemontest"
 )
-
-func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
 func TestMain(m *testing.M) {
 	flag.Bool("update", false, "rewrite the golden files")
 	flag.Parse()
 	os.Exit(m.Run())
-}
-
-// golden compares v with a file, or rewrites it.
-func golden(t *testing.T, name string, v any) {
-	t.Helper()
-	got, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got = append(got, '\n')
-	path := filepath.Join("..", "..", "testdata", "plan", "docker", name+".golden")
-	if updating() {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("the plan is not %s; run with -update and review the diff. It is:\n%s", path, got)
-	}
 }
 
 func TestPlan(t *testing.T) {
@@ -77,7 +49,7 @@ func TestPlan(t *testing.T) {
 			Volumes: []string{"/data", core.GuestEnvironment, core.GuestTmp, core.GuestWork + "/db"},
 		}},
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name, plan(c.spec, c.order)) })
+		t.Run(name, func(t *testing.T) { daemontest.Golden(t, "docker", name, plan(c.spec, c.order)) })
 	}
-	golden(t, "helper", planHelper("boxwright-helper-x", origin{id: "sha256:1", volumes: []string{"/data"}}, labels, []string{"a", "b"}))
+	daemontest.Golden(t, "docker", "helper", planHelper("boxwright-helper-x", origin{id: "sha256:1", volumes: []string{"/data"}}, labels, []string{"a", "b"}))
 }

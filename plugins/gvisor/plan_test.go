@@ -1,40 +1,12 @@
 package gvisor
 
 import (
-	"bytes"
-	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemontest"
 )
-
-// golden compares v with a file, or rewrites it.
-func golden(t *testing.T, name string, v any) {
-	t.Helper()
-	got, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got = append(got, '\n')
-	path := filepath.Join("..", "..", "testdata", "plan", "gvisor", name+".golden")
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("the plan is not %s; run with -update and review the diff. It is:\n%s", path, got)
-	}
-}
 
 func TestPlan(t *testing.T) {
 	expires := time.Date(2030, 1, 2, 3, 4, 5, 0, time.FixedZone("x", 3600))
@@ -71,11 +43,11 @@ func TestPlan(t *testing.T) {
 		"rootless":         {run, user},
 		"rootless-install": {install, user},
 	} {
-		t.Run(name, func(t *testing.T) { golden(t, name, plan(c.spec, c.order)) })
+		t.Run(name, func(t *testing.T) { daemontest.Golden(t, "gvisor", name, plan(c.spec, c.order)) })
 	}
 }
 
 func TestPlanOfTheTunnel(t *testing.T) {
-	golden(t, "tunnel", planTunnel(123, true))
-	golden(t, "rootless-tunnel", planTunnel(123, false))
+	daemontest.Golden(t, "gvisor", "tunnel", planTunnel(123, true))
+	daemontest.Golden(t, "gvisor", "rootless-tunnel", planTunnel(123, false))
 }

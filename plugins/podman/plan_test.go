@@ -3,48 +3,20 @@
 package podman
 
 import (
-	"bytes"
-	"encoding/json"
 	"flag"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
+	"github.com/boxwright/boxwright/plugins/sdk/daemontest"
 )
-
-func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
 func TestMain(m *testing.M) {
 	flag.Bool("update", false, "rewrite the golden files")
 	flag.Parse()
 	os.Exit(m.Run())
-}
-
-// golden compares v with a file, or rewrites it.
-func golden(t *testing.T, name string, v any) {
-	t.Helper()
-	got, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got = append(got, '\n')
-	path := filepath.Join("..", "..", "testdata", "plan", "podman", name+".golden")
-	if updating() {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("the plan is not %s; run with -update and review the diff. It is:\n%s", path, got)
-	}
 }
 
 func TestPlan(t *testing.T) {
@@ -78,11 +50,11 @@ func TestPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := o
 			o.Runtime, o.Facts = c.runtime, factsOf(c.facts, "", c.runtime)
-			golden(t, name, plan(c.spec, o))
+			daemontest.Golden(t, "podman", name, plan(c.spec, o))
 		})
 	}
-	golden(t, "helper", planHelper("boxwright-helper-x", from, labels, factsOf(machineOf("v2", true), "", "")))
-	golden(t, "volume", planVolume("env", labels))
+	daemontest.Golden(t, "podman", "helper", planHelper("boxwright-helper-x", from, labels, factsOf(machineOf("v2", true), "", "")))
+	daemontest.Golden(t, "podman", "volume", planVolume("env", labels))
 }
 
 // machineOf is what a service with two processors says of itself.

@@ -1,4 +1,4 @@
-// Package daemontest is what the tests of backends on daemons share: a stand-in for the agent, a
+// Package daemontest is what the tests of backends share: golden plans, a stand-in for the agent, a
 // registry on loopback, and faults between a backend and its engine. It knows no engine.
 package daemontest
 
