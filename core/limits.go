@@ -17,7 +17,7 @@ const (
 const (
 	minMemory = 32 * mib
 	minCPUs   = 0.05
-	minPIDs   = 16
+	minPIDs   = 32
 	minDisk   = 1 * mib
 )
 

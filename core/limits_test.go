@@ -34,13 +34,13 @@ func TestLimitsValidate(t *testing.T) {
 		want string // a part of the sentence; "" is valid
 	}{
 		{"defaults", DefaultLimits(), ""},
-		{"the smallest box", Limits{MemoryBytes: 32 * mib, PIDs: 16, CPUs: 0.05}, ""},
+		{"the smallest box", Limits{MemoryBytes: 32 * mib, PIDs: 32, CPUs: 0.05}, ""},
 		{"memory", Limits{MemoryBytes: 31 * mib}, "memory of 31MiB is too little: at least 32MiB"},
 		{"negative memory", Limits{MemoryBytes: -1}, "memory of -1B is too little"},
 		{"cpu", Limits{CPUs: 0.01}, "0.01 CPUs are too few: at least 0.05"},
 		{"cpu is no number", Limits{CPUs: math.NaN()}, "NaN CPUs"},
 		{"cpu is infinite", Limits{CPUs: math.Inf(1)}, "+Inf CPUs"},
-		{"pids", Limits{PIDs: 15}, "a limit of 15 processes is too low: at least 16"},
+		{"pids", Limits{PIDs: 31}, "a limit of 31 processes is too low: at least 32"},
 		{"disk too small", Limits{DiskBytes: 1000}, "a disk of 1000B is too small: at least 1MiB"},
 		{"disk too big", Limits{MemoryBytes: 1 * gib, DiskBytes: 800 * mib}, "a disk of 800MiB is too big for 1GiB of memory"},
 		{"disk as big as can be", Limits{MemoryBytes: 1 * gib, DiskBytes: 469 * mib}, ""},

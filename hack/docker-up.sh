@@ -38,9 +38,6 @@ up() {
   local log
   log=$(cache_dir)/dockerd.log
   daemon=
-  if ! docker_answers && ! runs dockerd "$PIDFILE"; then
-    start "$log"
-  fi
   await "$log"
 }
 
@@ -56,6 +53,7 @@ start() {
   say "starting dockerd, log in $1"
   if [ -d /run/systemd/system ]; then
     systemctl start docker >"$1" 2>&1 || true
+    daemon=systemd
     return
   fi
   remove_stale
@@ -85,6 +83,7 @@ runs() {
 # older name /var/run.
 is_bound() { grep -qE " (/var)?$1\$" /proc/net/unix; }
 
+# await starts a daemon if none runs. One that runs may be on its way out.
 await() {
   local deadline=$((SECONDS + 60))
   until docker_answers; do
@@ -92,13 +91,16 @@ await() {
       tail -n 20 "$1" >&2 || true
       die "dockerd does not answer; its whole log is $1"
     fi
+    if [ -z "$daemon" ] && ! runs dockerd "$PIDFILE"; then
+      start "$1"
+    fi
     sleep 0.5
   done
   say "Docker $(docker version --format '{{.Server.Version}}') answers"
 }
 
 # ended tells whether the daemon that this script started is gone again.
-ended() { [ -n "$daemon" ] && ! kill -0 "$daemon" 2>/dev/null; }
+ended() { [ -n "$daemon" ] && [ "$daemon" != systemd ] && ! kill -0 "$daemon" 2>/dev/null; }
 
 # know_runsc adds the runtime to the daemon's settings and has it read them
 # again. Boxes that run go on, and other settings stay as they are.

@@ -18,6 +18,7 @@ const (
 
 // dial joins stdin and stdout to the agent's socket until either side ends.
 func dial(in, out *os.File) error {
+	reserveThreads(dialThreads)
 	conn, err := connect()
 	if err != nil {
 		return err

@@ -39,6 +39,7 @@ func serve(args []string) error {
 	if err := watch.Confine(opts.bounds); err != nil {
 		return core.Errorf(core.ErrUnsupported, "the box's limits cannot be set: %w", err)
 	}
+	reserveThreads(serveThreads)
 	harden()
 	if opts.bounds != (watch.Bounds{}) && !gvisor.Inside() { // whose kernel shares processor time by itself
 		fence.Yield()
