@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,7 +45,11 @@ func serve(args []string) error {
 	if opts.bounds != (watch.Bounds{}) && !gvisor.Inside() { // whose kernel shares processor time by itself
 		fence.Yield()
 	}
-	listener, err := server.Listen(opts.dialUID)
+	first, err := firstStream(opts.stream)
+	if err != nil {
+		return err
+	}
+	listener, err := server.Listen(opts.dialUID, first)
 	if err != nil {
 		return core.Errorf(core.ErrUnavailable, "the agent's socket is taken: %w", err)
 	}
@@ -67,6 +72,20 @@ func serve(args []string) error {
 		}),
 	}
 	return service.Serve(context.Background(), listener)
+}
+
+// firstStream returns the stream that the box was started with; nil if it was started without.
+func firstStream(fd int) (net.Conn, error) {
+	if fd < 0 {
+		return nil, nil //nolint:nilnil // as the comment says
+	}
+	file := os.NewFile(uintptr(fd), "stream")
+	defer file.Close() //nolint:errcheck // FileConn has a copy
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, core.Errorf(core.ErrInvalid, "descriptor %d is not a stream: %w", fd, err)
+	}
+	return conn, nil
 }
 
 // interpreters returns one without and one with preloads, which is already on its way. Without preloads

@@ -63,6 +63,7 @@ type Backend struct {
 	pulls    fetch.Group
 	work     sync.WaitGroup          // what goes on in the background
 	pythons  sync.Map                // versions by the state of an interpreter's file
+	first    sync.Map                // boxes' first streams, until they are taken, by id
 	kept     sync.Map                // when the copy of an agent was last seen whole, by name
 	before   func(step string) error // for tests: called before each step of a Create
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
-// run runs a command to its end, on so many processors. It is a session of its own with nothing of
-// the plugin's, as the boxes that it starts outlive the plugin.
-func run(ctx context.Context, cpus int, path string, args []string) error {
+// run runs a command to its end, on so many processors and with one end of a stream. It is a session of its
+// own with nothing else of the plugin's, as the boxes that it starts outlive the plugin.
+func run(ctx context.Context, cpus int, path string, args []string, stream *os.File) error {
 	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // runsc, with the backend's own words
 	cmd.Env = bareEnv()
 	cmd.Dir = "/"
+	cmd.ExtraFiles = []*os.File{stream}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := startOn(cmd, cpus); err != nil {
 		return err
@@ -110,6 +111,9 @@ func (b *Backend) bookkeeping(id string) []string {
 // remove ends all processes of a box and removes what there is of it, its record last: what is
 // interrupted can be done again. It does not ask runsc, which waits for what hangs.
 func (b *Backend) remove(ctx context.Context, id string) error {
+	if stream, ok := b.takeFirst(id); ok {
+		_ = stream.Close() // its other end is about to go
+	}
 	if err := b.killAll(ctx, id); err != nil {
 		return err
 	}

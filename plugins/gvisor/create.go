@@ -138,14 +138,19 @@ func (b *Backend) writeBundle(id string, r request) error {
 	return writeJSON(filepath.Join(dir, "config.json"), r.Spec)
 }
 
-// start runs runsc, which leaves the box running.
+// start runs runsc, which leaves the box running, with a first stream to its agent.
 func (b *Backend) start(ctx context.Context, id string, r *runsc, spec core.BoxSpec, bundle request) error {
-	var err error
-	if spec.Network == core.NetworkFull {
-		err = b.startInTunnel(ctx, id, r, bundle)
-	} else {
-		err = run(ctx, bundle.CPUs, r.path, bundle.Args)
+	ours, theirs, err := firstStream()
+	if err != nil {
+		return err
 	}
+	b.first.Store(id, ours)
+	if spec.Network == core.NetworkFull {
+		err = b.startInTunnel(ctx, id, r, bundle, theirs)
+	} else {
+		err = run(ctx, bundle.CPUs, r.path, bundle.Args, theirs)
+	}
+	_ = theirs.Close() // the box has its own
 	if err != nil && ctx.Err() == nil {
 		err = explain(err, filepath.Join(b.folders.box(id), "runsc.log"))
 	}

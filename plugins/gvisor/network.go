@@ -46,10 +46,10 @@ func (b *Backend) tunnel() string {
 	return ""
 }
 
-// startInTunnel starts the box in a new network namespace.
-func (b *Backend) startInTunnel(ctx context.Context, id string, r *runsc, bundle request) error {
+// startInTunnel starts the box in a new network namespace, with a stream.
+func (b *Backend) startInTunnel(ctx context.Context, id string, r *runsc, bundle request, stream *os.File) error {
 	said := &complaint{}
-	stage, gate, err := b.startStage(ctx, r, bundle, said)
+	stage, gate, err := b.startStage(ctx, r, bundle, said, stream)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (b *Backend) startInTunnel(ctx context.Context, id string, r *runsc, bundle
 }
 
 // startStage starts the stage, which waits at its stdin.
-func (b *Backend) startStage(ctx context.Context, r *runsc, bundle request, said *complaint) (*exec.Cmd, io.WriteCloser, error) {
+func (b *Backend) startStage(ctx context.Context, r *runsc, bundle request, said *complaint, stream *os.File) (*exec.Cmd, io.WriteCloser, error) {
 	cmd := exec.CommandContext(ctx, b.machine.self, append([]string{r.path}, bundle.Args...)...) //nolint:gosec // the plugin itself
 	own, err := net.InterfaceAddrs()
 	if err != nil {
@@ -74,7 +74,7 @@ func (b *Backend) startStage(ctx context.Context, r *runsc, bundle request, said
 	}
 	cmd.Args[0] = stageName
 	cmd.Env, cmd.Dir = append(bareEnv(), barredVariable+"="+barred(own)), "/"
-	cmd.Stderr = said // what it becomes has no use for it
+	cmd.Stderr, cmd.ExtraFiles = said, []*os.File{stream} // what it becomes has no use for stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNET}
 	if b.machine.uid != 0 {
 		asGuest(cmd.SysProcAttr, b.machine.uid, b.machine.gid)

@@ -99,7 +99,7 @@ func agentArgs(spec core.BoxSpec, limits map[core.Limit]core.Enforcement) []stri
 		watched = map[core.Limit]core.Enforcement{}
 	}
 	watched[core.LimitMemory] = core.EnforcedRlimit
-	return spec.AgentArgs(watched)
+	return append(spec.AgentArgs(watched), "--stream-fd", strconv.Itoa(firstStreamFD))
 }
 
 // guestEnv is the image's environment. What has no PATH finds no program.
@@ -264,18 +264,19 @@ func planArgs(r *request, spec core.BoxSpec, o order) {
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		r.Args = append(r.Args, "--"+name+"="+flags[name])
 	}
-	r.Args = append(r.Args, "run", "--detach", bundleFlag+o.Folders.box(o.ID), o.ID)
+	passed := fmt.Sprintf("--pass-fd=%d:%d", firstStreamFD, firstStreamFD)
+	r.Args = append(r.Args, "run", passed, "--detach", bundleFlag+o.Folders.box(o.ID), o.ID)
 }
 
 const bundleFlag = "--bundle="
 
 // startsBox reports whether a command line ends as that does which planArgs makes.
 func startsBox(args []string, id string) bool {
-	if len(args) < 5 {
+	if len(args) < 6 {
 		return false
 	}
-	end := args[len(args)-4:]
-	return slices.Equal(end[:2], []string{"run", "--detach"}) && strings.HasPrefix(end[2], bundleFlag) && path.Base(end[2]) == id
+	end := args[len(args)-5:]
+	return end[0] == "run" && strings.HasPrefix(end[1], "--pass-fd=") && end[2] == "--detach" && strings.HasPrefix(end[3], bundleFlag) && path.Base(end[3]) == id
 }
 
 // fileAccess lets the box's kernel remember what is in its mounts, which makes imports fast,

@@ -8,31 +8,31 @@ that nobody has reviewed, so nothing here protects anything: that is the agent's
 import atexit
 import builtins
 import gc
-import importlib.machinery
-import json
-import linecache
+import io
 import os
-import signal
 import site
-import struct
 import sys
-import threading
 import time
-import traceback
-import types
-import warnings
+import _frozen_importlib_external
+import _signal
 import _socket
 
-# What many programs import; they find it loaded.
-import collections, contextlib, datetime, functools, io, itertools, math, pathlib, random, re, string, typing  # noqa
+# What is above is there without being looked for, so that the first program of a box starts soon. What is
+# below is what many programs import, and what this needs besides: it is loaded while nothing is asked for.
+LATER = (
+    "re json signal struct threading traceback types warnings linecache collections contextlib datetime functools "
+    "itertools math pathlib random string typing ctypes"
+).split()
 
 CONTROL = 5
+LOADED = 6  # the agent's pipe; closed once everything is loaded
 TOP_LEVEL_AWAIT = 0x2000
 COROUTINE = 0x80
 
 
-def serve(control):
+def serve(control, modules):
     """Returns in a process that is to become a program, with the socket on which it is told which."""
+    load_while_idle(control, modules)
     while True:
         message, descriptors = receive(control)
         if not message:
@@ -45,12 +45,39 @@ def serve(control):
         if child == 0:
             if fork_again(control):
                 control.close()
+                close_quietly(LOADED)
                 return _socket.socket(fileno=descriptors[0])
             os._exit(0)
         for descriptor in descriptors:
             os.close(descriptor)
         if child:
             os.waitpid(child, 0)
+        load_while_idle(control, modules)
+
+
+def load_while_idle(control, modules):
+    """Loads one module after the other, until there is none left or a request waits."""
+    while modules and not has_message(control):
+        load(modules.pop(0))
+        if not modules:
+            gc.collect()
+            gc.freeze()
+            os.close(LOADED)
+
+
+def has_message(control):
+    try:
+        control.recv(1, _socket.MSG_PEEK | _socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def load(module):
+    try:
+        __import__(module)
+    except BaseException:
+        pass  # the image does not have it
 
 
 def fork_again(control):
@@ -71,7 +98,7 @@ def receive(control):
     descriptors = []
     for level, kind, data in ancillary:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
-            descriptors.extend(struct.unpack("%di" % (len(data) // 4), data[: len(data) // 4 * 4]))
+            descriptors.extend(int.from_bytes(data[i : i + 4], sys.byteorder) for i in range(0, len(data) - 3, 4))
     return message, descriptors
 
 
@@ -79,7 +106,7 @@ def make_ready():
     """Does for a program what does not depend on it."""
     os.setsid()
     expose()
-    signal.signal(34, signal.SIG_DFL)  # the agent ignores it
+    _signal.signal(34, _signal.SIG_DFL)  # the agent ignores it
     sys.dont_write_bytecode = True
 
 
@@ -87,7 +114,7 @@ def prepare(descriptors):
     """Makes this process what the interpreter's own would be, and returns the request and the source."""
     with open(descriptors[3], "rb") as sent:
         sent.seek(0)
-        request = json.loads(sent.readline())
+        request = eval(sent.readline(), {})  # the agent's JSON, of texts and numbers, which are Python's too
         source = sent.read()
     for number in (0, 1, 2):
         os.dup2(descriptors[number], number)
@@ -98,7 +125,7 @@ def prepare(descriptors):
     time.tzset()
     take_processors()
     open_streams()
-    signal.signal(request["flush_signal"], flush)
+    _signal.signal(request["flush_signal"], flush)
     sys.argv = [request["file"]]
     sys.orig_argv = [sys.executable, request["file"]]
     set_path(request)
@@ -108,10 +135,14 @@ def prepare(descriptors):
 def close_others():
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
-            try:
-                os.close(int(name))
-            except OSError:
-                pass  # the one that listed them
+            close_quietly(int(name))
+
+
+def close_quietly(descriptor):
+    try:
+        os.close(descriptor)
+    except OSError:
+        pass  # it was closed before
 
 
 def expose():
@@ -176,9 +207,9 @@ def split_path():
 
 def make_main(request, source):
     path = request["file"]
-    main = types.ModuleType("__main__")
+    main = type(sys)("__main__")
     main.__dict__.update(__file__=path, __cached__=None, __builtins__=builtins, __annotations__={})
-    main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
+    main.__loader__ = _frozen_importlib_external.SourceFileLoader("__main__", path)
     sys.modules["__main__"] = main
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
@@ -186,6 +217,8 @@ def make_main(request, source):
         with open(number, "wb") as copy:
             copy.write(source)
     except OSError:  # the disk is full; tracebacks shall have their lines all the same
+        import linecache
+
         lines = source.decode("utf-8", "replace").splitlines(True)
         linecache.cache[path] = len(source), None, lines, path
     return main
@@ -264,6 +297,8 @@ class Figures:
         loader.exec_module = exec_module
 
     def install(self, pyplot):
+        import functools
+
         figure = sys.modules["matplotlib.figure"].Figure
         self.savefig = figure.savefig
 
@@ -331,22 +366,24 @@ class End:
         if not all(self.known(module, own) for module in loaded):
             return
         status = self.status(outcome)
-        self.attempt(threading._shutdown)
+        if "threading" in sys.modules:
+            self.attempt(sys.modules["threading"]._shutdown)
         self.attempt(atexit._run_exitfuncs)
         self.clear(sys.modules.get("__main__"))
         for module in loaded:
             if self.below(getattr(module, "__file__", None), own):
                 self.clear(module)
+        libraries = "ctypes" in sys.modules or any(self.is_library(module) for module in loaded)
         del loaded, outcome
         sys.last_type = sys.last_value = sys.last_traceback = sys.last_exc = None
         gc.collect()
         if not self.flush_output():
             status = status or 120
-        if LIBC:
-            LIBC.fflush(None)
-        if status == -signal.SIGINT:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGINT)
+        if libraries:
+            flush_libraries()
+        if status == -_signal.SIGINT:
+            _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+            os.kill(os.getpid(), _signal.SIGINT)
         os._exit(status & 0xFF)
 
     @staticmethod
@@ -355,6 +392,10 @@ class End:
         if path is None:
             return not hasattr(module, "__path__")  # built in
         return End.below(path, LIBRARY + own)
+
+    @staticmethod
+    def is_library(module):
+        return str(getattr(module, "__file__", "")).endswith(".so")
 
     @staticmethod
     def below(path, folders):
@@ -366,7 +407,7 @@ class End:
         if outcome is None:
             return 0
         if isinstance(outcome, KeyboardInterrupt):
-            return -signal.SIGINT
+            return -_signal.SIGINT
         if outcome.code is None:
             return 0
         if isinstance(outcome.code, int):
@@ -407,32 +448,24 @@ class End:
                     names[name] = None
 
 
-def libc():
+def flush_libraries():
     """C libraries keep output back too."""
     try:
         import ctypes
 
-        return ctypes.CDLL(None)
+        ctypes.CDLL(None).fflush(None)
     except Exception:
-        return None
+        pass  # this Python does without
 
 
-def preload(names):
-    for name in names:
-        for module in [name] + ["matplotlib.pyplot"] * (name == "matplotlib"):
-            try:
-                __import__(module)
-            except BaseException:
-                pass  # the image does not have it
+def preloads(names):
+    return names + ["matplotlib.pyplot"] * ("matplotlib" in names)
 
 
 def main():
     control = _socket.socket(fileno=CONTROL)
-    preload(sys.argv[1:])
-    gc.collect()
-    gc.freeze()
     control.send(b"ready " + sys.version.split()[0].encode())
-    channel = serve(control)
+    channel = serve(control, LATER + preloads(sys.argv[1:]))
     make_ready()
     message, descriptors = receive(channel)
     if not message:
@@ -454,6 +487,5 @@ def main():
 
 
 LIBRARY, PACKAGES = split_path()
-LIBC = libc()
 PROCESSORS = os.sched_getaffinity(0)
 main()

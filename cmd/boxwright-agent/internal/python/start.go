@@ -32,13 +32,28 @@ func (w *Warm) start() error {
 	if err != nil || !strings.HasPrefix(hello, "ready ") {
 		last := n.lastWords()
 		n.end()
-		_ = n.log.Close()
+		_, _ = n.log.Close(), n.loaded.Close()
 		return core.Errorf(core.ErrUnsupported, "the image's Python at %s does not work: %s", w.config.Path, last).
 			WithHint("Python 3.8 or newer is needed")
 	}
 	_ = n.log.Close()
 	w.now = n
+	go w.settle(n)
 	return nil
+}
+
+// settle has a copy made once the interpreter has loaded what programs are to find loaded. A program that
+// comes sooner gets one that has less.
+func (w *Warm) settle(n *waiting) {
+	defer n.loaded.Close()                //nolint:errcheck // it was only read
+	_, _ = n.loaded.Read(make([]byte, 1)) // its end says so, or that the interpreter is gone
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n.settled = true
+	if w.now == n && n.alive() && (w.ready == nil || !w.ready.alive()) {
+		w.drop()
+		_ = w.copy() // or the next run makes one, and reports what is wrong
+	}
 }
 
 // stop needs the lock.
@@ -68,7 +83,8 @@ func (n *waiting) lastWords() string {
 	return "it ended without a word"
 }
 
-// spawn starts the interpreter with its instructions as descriptors 3 and 4 and its socket as 5.
+// spawn starts the interpreter with its instructions as descriptors 3 and 4, its socket as 5, and as 6 the
+// pipe that it closes once everything is loaded.
 func (w *Warm) spawn() (*waiting, error) {
 	files, err := openFiles()
 	if err != nil {
@@ -80,9 +96,15 @@ func (w *Warm) spawn() (*waiting, error) {
 		return nil, err
 	}
 	defer theirs.Close() //nolint:errcheck // the interpreter has a copy
-	log, err := memory(nil)
+	loaded, theirEnd, err := os.Pipe()
 	if err != nil {
 		_ = ours.Close()
+		return nil, err
+	}
+	defer theirEnd.Close() //nolint:errcheck // the interpreter has a copy
+	log, err := memory(nil)
+	if err != nil {
+		_, _ = ours.Close(), loaded.Close()
 		return nil, err
 	}
 	mark := w.reaper.Mark()
@@ -90,15 +112,14 @@ func (w *Warm) spawn() (*waiting, error) {
 	pid, err := fence.ForkExec(w.config.Path, argv, &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   append([]string{"PYTHONUTF8=1"}, w.config.Env...),
-		Files: []uintptr{files[0].Fd(), files[0].Fd(), log.Fd(), files[1].Fd(), files[2].Fd(), theirs.Fd()},
+		Files: []uintptr{files[0].Fd(), files[0].Fd(), log.Fd(), files[1].Fd(), files[2].Fd(), theirs.Fd(), theirEnd.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		_ = ours.Close()
-		_ = log.Close()
+		_, _, _ = ours.Close(), loaded.Close(), log.Close()
 		return nil, err
 	}
-	return &waiting{process: process{pid: pid, conn: ours, died: w.reaper.Wait(pid, mark)}, log: log}, nil
+	return &waiting{process: process{pid: pid, conn: ours, died: w.reaper.Wait(pid, mark)}, log: log, loaded: loaded}, nil
 }
 
 type fileList []*os.File

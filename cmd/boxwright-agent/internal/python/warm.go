@@ -53,7 +53,9 @@ type Warm struct {
 // waiting is the interpreter that copies are made of.
 type waiting struct {
 	process
-	log *os.File // its stderr, until it is ready
+	log     *os.File // its stderr, until it is ready
+	loaded  *os.File // ends once everything is loaded
+	settled bool     // it has; needs the lock
 }
 
 // ready is a copy.
@@ -102,10 +104,13 @@ func (w *Warm) PIDs() []int {
 	return pids
 }
 
-// Start makes the interpreter and a copy wait, unless they do.
+// Start makes the interpreter wait, and a copy once it has loaded everything, unless they do.
 func (w *Warm) Start() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if err := w.start(); err != nil || !w.now.settled {
+		return err
+	}
 	return w.prime()
 }
 

@@ -32,8 +32,9 @@ type guarded struct {
 	busy  chan struct{}
 }
 
-// Listen opens the agent's socket for the processes of one user.
-func Listen(uid int) (net.Listener, error) {
+// Listen opens the agent's socket for the processes of one user. first is a connection that is let in unasked;
+// it may be nil.
+func Listen(uid int, first net.Conn) (net.Listener, error) {
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: Address, Net: "unix"})
 	if err != nil {
 		return nil, err
@@ -41,9 +42,12 @@ func Listen(uid int) (net.Listener, error) {
 	g := &guarded{
 		UnixListener: listener,
 		uid:          uint32(uid), //nolint:gosec // a user id
-		admit:        make(chan net.Conn),
+		admit:        make(chan net.Conn, 1),
 		err:          make(chan error, 1),
 		busy:         make(chan struct{}, greeters),
+	}
+	if first != nil {
+		g.admit <- first
 	}
 	go g.listen()
 	return g, nil

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -27,12 +28,28 @@ func main() {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+	serveFirst(os.Args)
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
 			os.Exit(1)
 		}
 		go serve(conn)
+	}
+}
+
+// serveFirst serves the stream that the box was started with, if it was.
+func serveFirst(args []string) {
+	for i, arg := range args {
+		if arg == "--stream-fd" {
+			fd, _ := strconv.Atoi(args[i+1])
+			conn, err := net.FileConn(os.NewFile(uintptr(fd), "stream"))
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			go serve(conn)
+		}
 	}
 }
 
