@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/gvisor"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/server"
 	"github.com/boxwright/boxwright/core"
 )
@@ -18,7 +19,9 @@ const (
 
 // dial joins stdin and stdout to the agent's socket until either side ends.
 func dial(in, out *os.File) error {
-	reserveThreads(dialThreads)
+	if !gvisor.Inside() {
+		reserveThreads(dialThreads)
+	}
 	conn, err := connect()
 	if err != nil {
 		return err

@@ -40,10 +40,12 @@ func serve(args []string) error {
 	if err := watch.Confine(opts.bounds); err != nil {
 		return core.Errorf(core.ErrUnsupported, "the box's limits cannot be set: %w", err)
 	}
-	reserveThreads(serveThreads)
 	harden()
-	if opts.bounds != (watch.Bounds{}) && !gvisor.Inside() { // whose kernel shares processor time by itself
-		fence.Yield()
+	if !gvisor.Inside() { // whose kernel has threads for everybody, and shares processor time by itself
+		reserveThreads(serveThreads)
+		if opts.bounds != (watch.Bounds{}) {
+			fence.Yield()
+		}
 	}
 	first, err := firstStream(opts.stream)
 	if err != nil {
