@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the end-to-end tests in each of the places for boxes that are named, one
-# after the other, and shows all of them in one table:
+# Runs the end-to-end tests in each of the places for boxes that are named, two at
+# a time, as they wait for programs more than they work, and shows all of them in
+# one table:
 #
 #   hack/e2e.sh docker podman podman-rootless gvisor gvisor-rootless
 #
@@ -9,20 +10,34 @@
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 
+LANES=2
+
 main() {
-  local place results=() reports
+  local place lane results=()
   [ $# -gt 0 ] || die "usage: e2e.sh PLACE..."
   cd "$(dirname "$0")/.."
-  reports=$PWD/.test
-  mkdir -p "$reports"
-  for place; do
-    say "$place …"
-    # A failure shows in the table, with those of the places to come.
-    BOXWRIGHT_TEST_BACKEND=$place BOXWRIGHT_REQUIRE=${BOXWRIGHT_REQUIRE-} \
-      go test -count=1 -timeout 20m -run "${E2E_RUN-}" -json ./e2e >"$reports/$place.json" 2>&1 || true
-    results+=("$place=$reports/$place.json")
+  mkdir -p .test
+  go test -c -o .test/e2e.test ./e2e
+  for ((lane = 0; lane < LANES; lane++)); do
+    lane "$lane" "$@" &
   done
+  wait
+  for place; do results+=("$place=.test/$place.json"); done
   go run ./hack/report "${results[@]}"
+}
+
+# lane N PLACE... runs every LANES-th of the places.
+lane() {
+  local n=$1 place i=0
+  shift
+  for place; do
+    if ((i++ % LANES == n)); then
+      say "$place …"
+      # A failure shows in the table, with those of the places to come.
+      (cd e2e && BOXWRIGHT_TEST_BACKEND=$place BOXWRIGHT_REQUIRE=${BOXWRIGHT_REQUIRE-} \
+        go tool test2json -p e2e ../.test/e2e.test -test.v=test2json -test.timeout 20m -test.run "${E2E_RUN-}" >"../.test/$place.json" 2>&1) || true
+    fi
+  done
 }
 
 main "$@"
