@@ -6,11 +6,21 @@ import "time"
 type RunSpec struct {
 	ID string // unique in the box; chosen by the caller, so that a lost stream can be taken up again
 
-	// Exactly one of Code and Argv is set.
-	Code []byte   // Python source, run as __main__
-	Argv []string // a program and its arguments; no shell is involved
+	// At least one of Code and Argv is set. Code alone is Python source, run as __main__. Argv is a program and
+	// its arguments, without a shell; with both, the code lies in a file in the working directory while the
+	// program runs, whose name is in place of the argument CodeFile.
+	Code     []byte
+	Argv     []string
+	CodeFile string // "{file}.mjs": what stands in Argv for the file, with the ending that it gets
+
+	// Session runs Python code in the box's lasting interpreter, which keeps its variables and shows the value
+	// of a last expression.
+	Session bool
+	// Keep leaves what the program has started running when it ends by itself: the box is a session's.
+	Keep bool
 
 	Stdin      []byte            // nil: closed, so that input() raises EOFError at once
+	OpenStdin  bool              // more may come, until somebody says that it is the end
 	Dir        string            // "" is the workspace; relative paths are below it
 	Env        map[string]string // added to the box's own small environment
 	PythonPath []string          // folders of installed packages, ahead of the image's own
@@ -57,6 +67,8 @@ type Exit struct {
 	Stdout    Output
 	Stderr    Output
 	Files     []FileInfo // changed regular files in the workspace, by path
+	Displays  []Display  // what a session's code showed, in order; the last expression's value last
+	StateLost bool       // the lasting interpreter has ended: its variables are gone
 	Warnings  []string   // one sentence each, for the record
 	Duration  time.Duration
 }
@@ -97,6 +109,8 @@ type Record struct {
 	Files     []Artifact
 	Warnings  []string
 	Install   string // the last lines of the installer, when it ran
+	Displays  []Display
+	Session   string // "" when the run had a box of its own
 	Backend   string
 	Image     Image
 }
