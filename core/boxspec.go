@@ -29,6 +29,26 @@ func (s BoxSpec) Validate() error {
 	if s.Network != NetworkNone && s.Network != NetworkFull {
 		return Errorf(ErrInvalid, "%q is not a network", string(s.Network))
 	}
+	return CheckModules(s.Preload)
+}
+
+// maxModules bounds how many modules a box may preload, and maxModuleName the name of one, in bytes.
+const (
+	maxModules    = 32
+	maxModuleName = 100
+)
+
+// CheckModules refuses what are not names of Python modules: they become an argument, joined by commas.
+func CheckModules(names []string) error {
+	if len(names) > maxModules {
+		return Errorf(ErrInvalid, "%d modules are too many to preload; at most %d are allowed", len(names), maxModules)
+	}
+	module := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
+	for _, name := range names {
+		if len(name) > maxModuleName || !module.MatchString(name) {
+			return Errorf(ErrInvalid, "%.60q is not a name of a Python module", name)
+		}
+	}
 	return nil
 }
 
@@ -49,7 +69,7 @@ func (s BoxSpec) CheckHeld(enforced map[Limit]Enforcement) (warnings []string, e
 }
 
 // AgentArgs are the arguments of the box's agent: when it ends by itself, should nobody be left
-// to end it, and the limits that it enforces in the engine's place.
+// to end it, the limits that it enforces in the engine's place, and the modules to preload.
 func (s BoxSpec) AgentArgs(enforced map[Limit]Enforcement) []string {
 	args := []string{"serve"}
 	if !s.Labels.Expires.IsZero() {
@@ -60,6 +80,9 @@ func (s BoxSpec) AgentArgs(enforced map[Limit]Enforcement) []string {
 	}
 	if enforced[LimitPIDs] == EnforcedRlimit {
 		args = append(args, "--max-processes", strconv.FormatInt(s.Limits.PIDs, 10))
+	}
+	if len(s.Preload) > 0 {
+		args = append(args, "--preload", strings.Join(s.Preload, ","))
 	}
 	return args
 }

@@ -20,6 +20,9 @@ func TestBoxSpecValidate(t *testing.T) {
 		"below agent":   func(s *BoxSpec) { s.Mounts = []Mount{{Volume: "v", Path: GuestBin + "/x"}} },
 		"over the root": func(s *BoxSpec) { s.Mounts = []Mount{{Volume: "v", Path: "/"}} },
 		"network":       func(s *BoxSpec) { s.Network = "host" },
+		"option":        func(s *BoxSpec) { s.Preload = []string{"numpy", "--expires"} },
+		"two modules":   func(s *BoxSpec) { s.Preload = []string{"numpy,pandas"} },
+		"many modules":  func(s *BoxSpec) { s.Preload = slices.Repeat([]string{"numpy"}, 33) },
 	} {
 		s := goodSpec()
 		spoil(&s)
@@ -56,8 +59,9 @@ func TestAgentArgs(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	s.Labels.Expires = time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("", 3600))
+	s.Preload = []string{"numpy", "matplotlib.pyplot"}
 	got := s.AgentArgs(map[Limit]Enforcement{LimitMemory: EnforcedRlimit, LimitPIDs: EnforcedRlimit, LimitCPU: EnforcedNot})
-	want := []string{"serve", "--expires", "2026-01-02T02:04:05Z", "--max-memory", "2147483648", "--max-processes", "512"}
+	want := []string{"serve", "--expires", "2026-01-02T02:04:05Z", "--max-memory", "2147483648", "--max-processes", "512", "--preload", "numpy,matplotlib.pyplot"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

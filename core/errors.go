@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kind classifies an error. It is an error itself, so that errors.Is(err, core.ErrNotFound)
@@ -34,6 +35,8 @@ const (
 	ErrCancelled Kind = "cancelled"
 	// ErrDependency: packages could not be resolved or installed.
 	ErrDependency Kind = "dependency"
+	// ErrSessionExpired: the session is over, and with it its variables and files; a new one can be opened.
+	ErrSessionExpired Kind = "session_expired"
 	// ErrInternal: a fault of ours.
 	ErrInternal Kind = "internal"
 )
@@ -42,7 +45,8 @@ const (
 func Kinds() []Kind {
 	return []Kind{
 		ErrInvalid, ErrNotFound, ErrDenied, ErrUnsupported, ErrUnavailable,
-		ErrExhausted, ErrTimeout, ErrCancelled, ErrDependency, ErrInternal,
+		ErrExhausted, ErrTimeout, ErrCancelled, ErrDependency,
+		ErrSessionExpired, ErrInternal,
 	}
 }
 
@@ -52,6 +56,8 @@ type Error struct {
 	Message string
 	Hint    string // what to do next; may be empty
 	Cause   error  // may be nil; never shown to a client on its own
+
+	RetryAfter time.Duration // when to ask once more, as far as one can know; 0 says nothing
 }
 
 // Error returns the sentence, the cause if there is one, and the hint.
@@ -87,6 +93,13 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return &hinted
 }
 
+// WithRetryAfter returns a copy of e that says when to ask once more.
+func (e *Error) WithRetryAfter(d time.Duration) *Error {
+	dated := *e
+	dated.RetryAfter = d
+	return &dated
+}
+
 // KindOf names the kind of err: ErrInternal if it has none, "" if err is nil.
 // The outermost kind wins: whoever wrapped the error last knew most about the caller.
 func KindOf(err error) Kind {
@@ -114,6 +127,16 @@ func HintOf(err error) string {
 		err = e.Cause
 	}
 	return ""
+}
+
+// RetryAfterOf returns when the outermost error that knows says to ask once more; 0 when none does.
+func RetryAfterOf(err error) time.Duration {
+	for e, ok := errors.AsType[*Error](err); ok; e, ok = errors.AsType[*Error](e.Cause) {
+		if e.RetryAfter > 0 {
+			return e.RetryAfter
+		}
+	}
+	return 0
 }
 
 func hintOf(e *Error) string {

@@ -125,6 +125,7 @@ func specToProto(s core.BoxSpec) *backendv1.CreateRequest {
 		Mounts:     each(s.Mounts, mountToProto),
 		Labels:     labelsToProto(s.Labels),
 		Unenforced: string(s.Unenforced),
+		Preload:    s.Preload,
 	}
 }
 
@@ -137,6 +138,7 @@ func specFromProto(r *backendv1.CreateRequest) core.BoxSpec {
 		Mounts:     each(r.GetMounts(), mountFromProto),
 		Labels:     labelsFromProto(r.GetLabels()),
 		Unenforced: core.Unenforced(r.GetUnenforced()),
+		Preload:    r.GetPreload(),
 	}
 }
 

@@ -797,7 +797,10 @@ type CreateRequest struct {
 	Unenforced string `protobuf:"bytes,6,opt,name=unenforced,proto3" json:"unenforced,omitempty"`
 	// sha256:… of the content, as EnsureImage returned it; when set, the box is made from exactly
 	// this, whatever the image's name means by now.
-	Digest        string `protobuf:"bytes,7,opt,name=digest,proto3" json:"digest,omitempty"`
+	Digest string `protobuf:"bytes,7,opt,name=digest,proto3" json:"digest,omitempty"`
+	// Python modules that the agent is to load while it waits, as "--preload" with commas between
+	// them. A hint: a backend may leave it out, and a module that the image lacks is skipped.
+	Preload       []string `protobuf:"bytes,8,rep,name=preload,proto3" json:"preload,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -879,6 +882,13 @@ func (x *CreateRequest) GetDigest() string {
 		return x.Digest
 	}
 	return ""
+}
+
+func (x *CreateRequest) GetPreload() []string {
+	if x != nil {
+		return x.Preload
+	}
+	return nil
 }
 
 // CreateResponse is the box.
@@ -1609,7 +1619,7 @@ const file_boxwright_backend_v1_backend_proto_rawDesc = "" +
 	"\x06server\x18\x02 \x01(\tR\x06server\x12\x16\n" +
 	"\x06tenant\x18\x03 \x01(\tR\x06tenant\x12\x18\n" +
 	"\apurpose\x18\x04 \x01(\tR\apurpose\x124\n" +
-	"\aexpires\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"\x98\x02\n" +
+	"\aexpires\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"\xb2\x02\n" +
 	"\rCreateRequest\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x124\n" +
 	"\x06limits\x18\x02 \x01(\v2\x1c.boxwright.backend.v1.LimitsR\x06limits\x12\x18\n" +
@@ -1619,7 +1629,8 @@ const file_boxwright_backend_v1_backend_proto_rawDesc = "" +
 	"\n" +
 	"unenforced\x18\x06 \x01(\tR\n" +
 	"unenforced\x12\x16\n" +
-	"\x06digest\x18\a \x01(\tR\x06digest\"=\n" +
+	"\x06digest\x18\a \x01(\tR\x06digest\x12\x18\n" +
+	"\apreload\x18\b \x03(\tR\apreload\"=\n" +
 	"\x0eCreateResponse\x12+\n" +
 	"\x03box\x18\x01 \x01(\v2\x19.boxwright.backend.v1.BoxR\x03box\"\xe8\x01\n" +
 	"\x03Box\x12\x0e\n" +
