@@ -36,6 +36,8 @@ type Config struct {
 	Images       Images       `koanf:"images"`
 	Limits       Limits       `koanf:"limits"`
 	Runs         Runs         `koanf:"runs"`
+	Quotas       Quotas       `koanf:"quotas"`
+	Pool         Pool         `koanf:"pool"`
 	Dependencies Dependencies `koanf:"dependencies"`
 	Log          Log          `koanf:"log"`
 
@@ -127,7 +129,8 @@ func (i Images) PullPolicy() core.PullPolicy {
 	return core.PullPolicy(i.Pull)
 }
 
-// Limits bounds each box; those that packages are installed in too, but for their workspace.
+// Limits bounds each box, those that packages are installed in too, but for their workspace; and all boxes
+// together.
 type Limits struct {
 	// Memory bounds memory and swap together, and what is written to the box's disk, in bytes.
 	Memory Size `koanf:"memory"`
@@ -140,6 +143,11 @@ type Limits struct {
 	// Unenforced is what happens to a limit that the backend cannot make hold: refuse runs
 	// nothing, warn says so in each result.
 	Unenforced string `koanf:"unenforced" allowed:"refuse,warn"`
+	// MaxBoxes is how many boxes there may be at once: of runs, sessions and installations. 0: no bound.
+	MaxBoxes int64 `koanf:"max_boxes"`
+	// MaxMemory bounds limits.memory of all boxes together, in bytes. 0: no bound, as boxes rarely use all
+	// that they may, and the engine may be on another machine.
+	MaxMemory Size `koanf:"max_memory"`
 }
 
 // Core returns the limits with nothing left open.
@@ -179,6 +187,10 @@ type Runs struct {
 	OutputKeep Size `koanf:"output_keep"`
 	// MaxConcurrent is how many runs go on at the same time on one backend; further ones wait.
 	MaxConcurrent int64 `koanf:"max_concurrent"`
+	// MaxQueued is how many runs of one principal may wait for a place; further ones are refused.
+	MaxQueued int64 `koanf:"max_queued"`
+	// MaxWait is how long a run may wait for a place; then it is refused.
+	MaxWait Duration `koanf:"max_wait"`
 }
 
 // Output returns the bounds of each stream as the agent understands them.
@@ -233,12 +245,16 @@ func Default() Config {
 			MaxAge: hours(7 * 24), MaxBytes: 5 << 30, MaxFile: 100 << 20, MaxPerRun: 200 << 20, InlineImage: 500 << 10,
 		},
 		Images: Images{Allow: []string{"python"}, Pull: "missing"},
-		Limits: Limits{Memory: Size(limits.MemoryBytes), CPUs: limits.CPUs, PIDs: limits.PIDs, Unenforced: "refuse"},
+		Limits: Limits{Memory: Size(limits.MemoryBytes), CPUs: limits.CPUs, PIDs: limits.PIDs, Unenforced: "refuse", MaxBoxes: 100},
 		Runs: Runs{
 			Timeout: seconds(30), MaxTimeout: seconds(600),
 			MaxCode: 16 << 20, MaxStdin: 16 << 20, MaxFiles: 64, MaxUpload: 16 << 20,
 			OutputHead: 16 << 10, OutputTail: 16 << 10, OutputKeep: 32 << 20,
-			MaxConcurrent: 32,
+			MaxConcurrent: 32, MaxQueued: 256, MaxWait: seconds(30),
+		},
+		Pool: Pool{
+			Enabled: true, Size: 1, Max: 8, MaxMemory: 1 << 30, IdleTimeout: seconds(600), MaxAge: seconds(1800),
+			Preload: []string{"numpy", "pandas", "matplotlib"},
 		},
 		Dependencies: Dependencies{Enabled: true, Timeout: seconds(300), MaxAge: hours(30 * 24)},
 		Log:          Log{Level: "info", Format: "text"},

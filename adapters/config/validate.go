@@ -24,6 +24,8 @@ func (c Config) Validate() error {
 	v.images(c.Images)
 	v.limits(c.Limits)
 	v.runs(c.Runs)
+	v.quotas(c)
+	v.pool(c.Pool)
 	v.dependencies(c.Dependencies)
 	return errors.Join(v.faults...)
 }
@@ -87,6 +89,29 @@ func (v *validator) limits(l Limits) {
 		v.check(!limit.none, "%s is 0, but a box without this limit is not allowed", limit.name)
 	}
 	v.under("limits", l.Core().Validate())
+	v.check(l.MaxBoxes >= 0, "limits.max_boxes is %d, but must not be below 0", l.MaxBoxes)
+	v.room("limits.max_memory", l.MaxMemory, l)
+}
+
+// room checks that one box at least fits into a bound of all boxes' memory; 0 is none.
+func (v *validator) room(name string, bound Size, l Limits) {
+	v.check(bound == 0 || bound >= Size(l.Core().MemoryBytes),
+		"%s is %s, but must not be less than limits.memory, which is %s: no box would fit", name, bound, Size(l.Core().MemoryBytes))
+}
+
+func (v *validator) quotas(c Config) {
+	v.check(c.Quotas.Boxes >= 0, "quotas.boxes is %d, but must not be below 0", c.Quotas.Boxes)
+	v.check(c.Quotas.Runs >= 0, "quotas.runs is %d, but must not be below 0", c.Quotas.Runs)
+	v.room("quotas.memory", c.Quotas.Memory, c.Limits)
+}
+
+func (v *validator) pool(p Pool) {
+	v.check(p.Size >= 0, "pool.size is %d, but must not be below 0", p.Size)
+	v.check(p.Size <= p.Max, "pool.size is %d, but must not be more than pool.max, which is %d", p.Size, p.Max)
+	v.check(p.MaxMemory >= 0, "pool.max_memory is %s, but must not be below 0", p.MaxMemory)
+	v.check(p.IdleTimeout >= seconds(10), "pool.idle_timeout is %s, but must be at least 10s", p.IdleTimeout)
+	v.check(p.MaxAge >= seconds(60), "pool.max_age is %s, but must be at least 1m", p.MaxAge)
+	v.under("pool.preload", core.CheckModules(p.Preload))
 }
 
 func (v *validator) runs(r Runs) {
@@ -100,6 +125,8 @@ func (v *validator) runs(r Runs) {
 	v.check(r.OutputTail >= 0, "runs.output_tail is %s, but must not be below 0", r.OutputTail)
 	v.check(r.OutputKeep >= 0, "runs.output_keep is %s, but must not be below 0", r.OutputKeep)
 	v.check(r.MaxConcurrent > 0, "runs.max_concurrent is %d, but must be more than 0", r.MaxConcurrent)
+	v.check(r.MaxQueued >= 0, "runs.max_queued is %d, but must not be below 0", r.MaxQueued)
+	v.check(r.MaxWait >= 0, "runs.max_wait is %s, but must not be below 0", r.MaxWait)
 }
 
 func (v *validator) dependencies(d Dependencies) {

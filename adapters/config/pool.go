@@ -1,0 +1,30 @@
+package config
+
+// Quotas bound what one principal may have at once. A client on stdio is one principal.
+type Quotas struct {
+	// Boxes is how many boxes: of runs, sessions and installations. 0: limits.max_boxes.
+	Boxes int64 `koanf:"boxes"`
+	// Runs is how many runs, on all backends together. 0: runs.max_concurrent of each.
+	Runs int64 `koanf:"runs"`
+	// Memory bounds limits.memory of all boxes together, in bytes. 0: limits.max_memory.
+	Memory Size `koanf:"memory"`
+}
+
+// Pool says how many boxes wait for a run, started and with their interpreter, so that it begins at once.
+type Pool struct {
+	// Enabled has boxes wait.
+	Enabled bool `koanf:"enabled"`
+	// Size is how many boxes for the default image on the default backend always wait.
+	Size int64 `koanf:"size"`
+	// Max is how many boxes may wait at all, when more is asked for.
+	Max int64 `koanf:"max"`
+	// MaxMemory bounds what all waiting boxes are taken to use together, in bytes: 32 MiB for each, and
+	// 128 MiB more if there are modules to preload. 0: no bound.
+	MaxMemory Size `koanf:"max_memory"`
+	// IdleTimeout is how long boxes wait for runs of a kind that nobody asks for any more.
+	IdleTimeout Duration `koanf:"idle_timeout"`
+	// MaxAge is how long a box may wait until another takes its place.
+	MaxAge Duration `koanf:"max_age"`
+	// Preload names the Python modules that a waiting box has imported. Those that the image lacks are left out.
+	Preload []string `koanf:"preload"`
+}
