@@ -3,6 +3,10 @@
 // It keeps facts, not boxes: whether a session's box still lives is the backend's to say. Package
 // sessiontest checks each sentence below. Stores are shared by all servers of an installation, so every
 // method may be called at the same time, also by other processes.
+//
+// What comes back is what was put, byte for byte, whatever bytes its texts hold; a time is the same instant,
+// and an empty list may come back as none. It is the caller's own: changing it changes nothing in the store.
+// An owner is never "": where a method says so, that is everybody.
 package session
 
 import (
@@ -12,22 +16,25 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-// Store keeps sessions.
+// Store keeps sessions. Those that are not lost have, among the owner's, a name and a client of their own,
+// unless it is "".
 type Store interface {
-	// Add keeps a new session. An id that exists is core.ErrInvalid, and so is a name that another session
-	// of the owner's has that is not lost.
+	// Add keeps a new session. An id that exists, or is "", is core.ErrInvalid, and so is a name or a client
+	// that another session of the owner's has that is not lost.
 	Add(ctx context.Context, s core.Session) error
 
 	// Get returns the owner's session with that id or, failing that, the owner's latest with that name;
-	// one that is not lost comes first. Somebody else's is core.ErrNotFound, as one that does not exist.
+	// one that is not lost comes first. Somebody else's is core.ErrNotFound, as one that does not exist;
+	// "" names nothing.
 	Get(ctx context.Context, owner, idOrName string) (core.Session, error)
 
 	// OfClient returns the owner's session of a connection that is not lost, or core.ErrNotFound.
 	OfClient(ctx context.Context, owner, client string) (core.Session, error)
 
 	// Update changes a session as one step: change sees the present state, and what it leaves is kept unless
-	// it returns an error, which Update returns. An unknown id is core.ErrNotFound. ID, Owner and Created
-	// stay as they are.
+	// it returns an error, which Update returns. An unknown id is core.ErrNotFound; a name or a client that
+	// Add would refuse is core.ErrInvalid. ID, Owner and Created stay as they are. All other changes wait for
+	// change, which must be quick and must not use the store.
 	Update(ctx context.Context, id string, change func(*core.Session) error) error
 
 	// List returns the owner's sessions, the oldest first, lost ones too; "" is everybody's.
@@ -39,20 +46,23 @@ type Store interface {
 
 // Runs keeps runs and their records.
 type Runs interface {
-	// Put keeps a run, or the new state of one that is kept. One that has ended or is lost keeps that state:
-	// putting it as under way is core.ErrInvalid.
+	// Put keeps a run, or the new state of one that is kept. A run goes from under way to lost, or to ended,
+	// and one that was given up for lost may turn out to have ended: putting it the other way is
+	// core.ErrInvalid and changes nothing. So is putting another owner's, and an id that is not a run's.
 	Put(ctx context.Context, r core.Run) error
 
 	// Get returns the owner's run, or core.ErrNotFound; "" is everybody's.
 	Get(ctx context.Context, owner, id string) (core.Run, error)
 
-	// List returns the owner's runs, the latest first, at most limit of them, that began before; a zero time
-	// is now. "" is everybody's. Records come without outputs' bytes and previews.
+	// List returns the owner's runs that began before, the latest first, at most limit of them and those that
+	// began at the same moment as the last, so that going on before that moment misses none. A zero time is
+	// no bound; "" is everybody's; a limit under 1 is core.ErrInvalid. The runs are as Brief returns them.
 	List(ctx context.Context, owner string, before time.Time, limit int) ([]core.Run, error)
 
-	// UnderWay returns all runs that are under way.
+	// UnderWay returns all runs that are under way, the latest first.
 	UnderWay(ctx context.Context) ([]core.Run, error)
 
-	// Sweep forgets runs that ended before, and tells how many they were.
+	// Sweep forgets runs that ended, or were lost, before, and tells how many they were. One that was lost at
+	// an unknown time counts by its beginning.
 	Sweep(ctx context.Context, before time.Time) (int, error)
 }

@@ -1,4 +1,4 @@
-// Package memory keeps artifacts and the index of environments in the server's memory: for
+// Package memory keeps artifacts, the index of environments, sessions and runs in the server's memory: for
 // tests, and for operators who want nothing on disk. All is lost when the process ends.
 package memory
 

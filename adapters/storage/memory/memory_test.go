@@ -8,6 +8,7 @@ import (
 	"github.com/boxwright/boxwright/ports/artifact/artifacttest"
 	"github.com/boxwright/boxwright/ports/dependency"
 	"github.com/boxwright/boxwright/ports/dependency/dependencytest"
+	"github.com/boxwright/boxwright/ports/session/sessiontest"
 )
 
 func TestArtifacts(t *testing.T) {
@@ -20,3 +21,13 @@ func TestArtifacts(t *testing.T) {
 func TestEnvironments(t *testing.T) {
 	dependencytest.Run(t, func(*testing.T) dependency.Index { return memory.NewEnvironments() })
 }
+
+func sessions() sessiontest.Harness {
+	return sessiontest.Harness{Open: func(*testing.T, string) sessiontest.Opened {
+		return sessiontest.Opened{Sessions: memory.NewSessions(), Runs: memory.NewRuns(), Close: func() error { return nil }}
+	}}
+}
+
+func TestSessions(t *testing.T) { sessiontest.RunStore(t, sessions()) }
+
+func TestRuns(t *testing.T) { sessiontest.RunRuns(t, sessions()) }

@@ -1,0 +1,329 @@
+package sessiontest
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/session"
+)
+
+// RunsChecks lists every check of a session.Runs.
+func RunsChecks() []Check {
+	return []Check{
+		{"put", "Put keeps a run, or the new state of one that is kept: what comes back is what was put.", testPut, false},
+		{"put back", "A run goes from under way to lost, or to ended, and from lost to ended; putting it the other way is core.ErrInvalid and changes nothing.", testPutBack, false},
+		{"put ids", "An id that is not a run's is core.ErrInvalid.", testPutIDs, false},
+		{"put another's", "Putting another owner's run is core.ErrInvalid and changes nothing.", testPutAnothers, false},
+		{"nobody", `An owner is never "".`, testPutNobody, false},
+		{"strange texts", "What comes back is what was put, whatever bytes its texts hold.", testStrangeRuns, false},
+		{"own copy", "What comes back is the caller's own.", testOwnRun, false},
+		{"get", `Get returns the owner's run, or core.ErrNotFound; "" is everybody's.`, testGetRun, false},
+		{"list", `List returns the owner's runs, the latest first; "" is everybody's.`, testListRuns, false},
+		{"list pages", "List returns runs that began before, at most limit and those that began at the same moment as the last; a limit under 1 is core.ErrInvalid.", testListPages, false},
+		{"list brief", "List returns runs as Brief does.", testListBrief, false},
+		{"under way", "UnderWay returns all runs that are under way, the latest first.", testUnderWay, false},
+		{"sweep", "Sweep forgets runs that ended, or were lost, before, and tells how many they were.", testSweep, false},
+		{"settled once", "A run that ended stays so, whoever puts it at the same time.", testSettledOnce, false},
+		{"concurrent", "Every method may be called at the same time.", testRunsConcurrent, false},
+		{"reopened", "What was put is there when the store is opened again.", testRunsReopened, true},
+		{"shared", "All who have a store open see each other's changes.", testRunsShared, true},
+	}
+}
+
+func (c *checking) put(r core.Run) core.Run {
+	c.must("Put "+r.ID, c.Runs.Put(c.ctx, r))
+	return r
+}
+
+func (c *checking) wantRun(owner string, want core.Run) {
+	got, err := c.Runs.Get(c.ctx, owner, want.ID)
+	c.must("Get "+want.ID, err)
+	c.wantSame("Get", got, want)
+}
+
+func runIDs(list []core.Run) string { return ids(list, func(r core.Run) string { return r.ID }) }
+
+func (c *checking) list(owner string, before time.Time, limit int) []core.Run {
+	list, err := c.Runs.List(c.ctx, owner, before, limit)
+	c.must("List", err)
+	return list
+}
+
+func (c *checking) wantUnderWay(want string) {
+	list, err := c.Runs.UnderWay(c.ctx)
+	c.must("UnderWay", err)
+	c.wantText("UnderWay", runIDs(list), want)
+}
+
+func testPut(c *checking) {
+	full, r := fullRun("full"), sampleRun("r")
+	c.put(full)
+	c.put(r)
+	c.wantRun("ann", full)
+	c.wantRun("ann", r)
+	r.Box = "box"
+	c.wantRun("ann", c.put(r))
+	r = ended(r, 3)
+	c.wantRun("ann", c.put(r))
+	r.Record.Stderr = core.Output{Head: []byte("\xff\x00"), Tail: []byte("z"), Total: 1 << 40, Spilled: 7}
+	c.wantRun("ann", c.put(r))
+	c.wantRun("ann", full)
+}
+
+func testPutBack(c *checking) {
+	state := func(s core.RunState) core.Run {
+		r := ended(sampleRun("r"), 1)
+		r.State, r.Summary = s, string(s)
+		return r
+	}
+	refused := func(now core.Run, states ...core.RunState) {
+		for _, s := range states {
+			c.wantKind(fmt.Sprintf("Put as %q of one that is %s", s, now.State), c.Runs.Put(c.ctx, state(s)), core.ErrInvalid)
+			c.wantRun("ann", now)
+		}
+	}
+	c.put(state(core.RunUnderWay))
+	lost := c.put(state(core.RunLost))
+	refused(lost, core.RunUnderWay, "", "odd")
+	over := c.put(state(core.RunEnded))
+	refused(over, core.RunUnderWay, core.RunLost, "", "odd")
+}
+
+func testPutIDs(c *checking) {
+	for _, id := range []string{"", ".", "../x", "a b", "a\x00", "ü", strings.Repeat("r", 65)} {
+		c.wantKind(fmt.Sprintf("Put of %q", id), c.Runs.Put(c.ctx, sampleRun(id)), core.ErrInvalid)
+	}
+	c.wantText("List", runIDs(c.list("", time.Time{}, 10)), "")
+}
+
+func testPutAnothers(c *checking) {
+	r := c.put(sampleRun("r"))
+	bobs := ended(r, 1)
+	bobs.Owner = "bob"
+	c.wantKind("Put of another's", c.Runs.Put(c.ctx, bobs), core.ErrInvalid)
+	c.wantRun("ann", r)
+}
+
+func testPutNobody(c *checking) {
+	r := sampleRun("r")
+	r.Owner = ""
+	c.wantKind("Put without an owner", c.Runs.Put(c.ctx, r), core.ErrInvalid)
+	c.wantUnderWay("")
+}
+
+func testStrangeRuns(c *checking) {
+	for i, text := range strange() {
+		r := ended(sampleRun(fmt.Sprint("r", i)), i)
+		r.Owner, r.Summary, r.Language = text, text, text
+		r.Record.Warnings, r.Record.Install, r.Record.Stdout.Head = []string{text, ""}, text, []byte(text)
+		r.Record.Displays = []core.Display{{MIMEType: text, Data: []byte(text)}}
+		r.Record.Durations = map[core.Phase]time.Duration{core.Phase(text): 1}
+		c.wantRun(text, c.put(r))
+		c.wantText("List", runIDs(c.list(text, time.Time{}, 10)), r.ID)
+		_, err := c.Runs.Get(c.ctx, text, text)
+		c.wantKind("Get of a strange id", err, core.ErrNotFound)
+	}
+}
+
+func testOwnRun(c *checking) {
+	put := fullRun("r")
+	c.put(put)
+	spoil(reflect.ValueOf(&put).Elem())
+	c.wantRun("ann", fullRun("r"))
+	got, err := c.Runs.Get(c.ctx, "ann", "r")
+	c.must("Get", err)
+	spoil(reflect.ValueOf(&got).Elem())
+	list := c.list("ann", time.Time{}, 1)
+	spoil(reflect.ValueOf(&list).Elem())
+	c.wantRun("ann", fullRun("r"))
+}
+
+func testGetRun(c *checking) {
+	r := c.put(sampleRun("r"))
+	c.wantRun("ann", r)
+	c.wantRun("", r)
+	for _, at := range [][2]string{{"bob", "r"}, {"Ann", "r"}, {"ann", "R"}, {"ann", "x"}, {"", ""}, {"ann", "%"}} {
+		_, err := c.Runs.Get(c.ctx, at[0], at[1])
+		c.wantKind(fmt.Sprintf("Get %q", at), err, core.ErrNotFound)
+	}
+}
+
+// began puts a run for each id, which began that many nanoseconds after the others.
+func (c *checking) began(ids string, after time.Duration) {
+	for _, id := range strings.Fields(ids) {
+		r := sampleRun(id)
+		r.Started = epoch().Add(after)
+		c.put(r)
+	}
+}
+
+func testListRuns(c *checking) {
+	c.began("c", 3)
+	c.began("a", 1)
+	c.began("d", time.Hour)
+	bobs := sampleRun("b")
+	bobs.Owner, bobs.Started = "bob", epoch().Add(2)
+	c.put(ended(bobs, 1))
+	for owner, want := range map[string]string{"ann": "d c a", "bob": "b", "": "d c b a", "eve": ""} {
+		c.wantText("List of "+owner, runIDs(c.list(owner, time.Time{}, 10)), want)
+	}
+}
+
+func testListPages(c *checking) {
+	c.began("a", 1)
+	c.began("b1 b2 b3", 2)
+	c.began("c", 3)
+	bobs := sampleRun("bobs")
+	bobs.Owner, bobs.Started = "bob", epoch().Add(2)
+	c.put(bobs)
+	at := func(n time.Duration) time.Time { return epoch().Add(n) }
+	for _, tt := range []struct {
+		before time.Time
+		limit  int
+		want   int
+	}{{time.Time{}, 1, 1}, {time.Time{}, 2, 4}, {time.Time{}, 4, 4}, {time.Time{}, 5, 5}, {at(3), 1, 3}, {at(2), 1, 1}, {at(1), 1, 0}, {at(4), 100, 5}} {
+		if list := c.list("ann", tt.before, tt.limit); len(list) != tt.want {
+			c.faultf("List before %v, at most %d, has %q, not %d runs", tt.before, tt.limit, runIDs(list), tt.want)
+		}
+	}
+	c.wantPages()
+	for _, limit := range []int{0, -1} {
+		_, err := c.Runs.List(c.ctx, "ann", time.Time{}, limit)
+		c.wantKind(fmt.Sprint("List of ", limit), err, core.ErrInvalid)
+	}
+}
+
+// wantPages goes through all of ann's runs, page by page.
+func (c *checking) wantPages() {
+	var seen []core.Run
+	var before time.Time
+	for page := c.list("ann", before, 2); len(page) > 0 && len(seen) < 10; page = c.list("ann", before, 2) {
+		seen = append(seen, page...)
+		before = page[len(page)-1].Started
+	}
+	if len(seen) != 5 || seen[0].ID != "c" || seen[4].ID != "a" {
+		c.faultf("the pages have %s", runIDs(seen))
+	}
+}
+
+func testListBrief(c *checking) {
+	full := c.put(fullRun("r"))
+	got := c.list("ann", time.Time{}, 1)
+	c.wantSame("List", got, []core.Run{session.Brief(full)})
+	if out := got[0].Record.Stdout; len(out.Head)+len(out.Tail) > 0 || out.Total == 0 {
+		c.faultf("List has the output %+v", out)
+	}
+	c.wantRun("ann", full)
+}
+
+func testUnderWay(c *checking) {
+	c.began("a", 1)
+	c.began("c", 3)
+	bobs := sampleRun("b")
+	bobs.Owner, bobs.Started = "bob", epoch().Add(2)
+	c.put(bobs)
+	c.put(ended(sampleRun("over"), 1))
+	lost := sampleRun("lost")
+	lost.State = core.RunLost
+	c.put(lost)
+	c.wantUnderWay("c b a")
+	c.put(ended(bobs, 1))
+	c.wantUnderWay("c a")
+}
+
+func testSweep(c *checking) {
+	c.put(sampleRun("way"))
+	for i := range 3 {
+		c.put(ended(sampleRun(fmt.Sprint("r", i)), i))
+	}
+	lost, when := ended(sampleRun("lost"), 1), sampleRun("when")
+	lost.State, when.State = core.RunLost, core.RunLost
+	c.put(lost)
+	c.put(when)
+	for _, step := range []struct {
+		before time.Duration
+		want   string
+		n      int
+	}{{0, "lost r0 r1 r2 way when", 0}, {1, "lost r1 r2 way", 2}, {time.Second, "lost r1 r2 way", 0}, {time.Second + 1, "r2 way", 2}, {time.Hour, "way", 1}} {
+		n, err := c.Runs.Sweep(c.ctx, epoch().Add(step.before))
+		c.must("Sweep", err)
+		if n != step.n {
+			c.faultf("Sweep says it forgot %d runs, not %d", n, step.n)
+		}
+		for _, id := range strings.Fields("lost r0 r1 r2 way when") {
+			_, err := c.Runs.Get(c.ctx, "ann", id)
+			if has := err == nil; has != strings.Contains(step.want+" ", id+" ") {
+				c.faultf("after a sweep before %v, Get %s: %v", step.before, id, err)
+			}
+		}
+	}
+}
+
+func testSettledOnce(c *checking) {
+	for round := range 20 {
+		r := c.put(sampleRun(fmt.Sprint("r", round)))
+		over, lost := ended(r, 1), r
+		lost.State = core.RunLost
+		puts := []core.Run{lost, over, r, lost}
+		atOnce(len(puts), func(i int) error { return c.Runs.Put(c.ctx, puts[i]) })
+		c.wantRun("ann", over)
+	}
+}
+
+func testRunsConcurrent(c *checking) {
+	failed := atOnce(50, func(i int) error {
+		r := sampleRun(fmt.Sprint("r", i))
+		if err := c.Runs.Put(c.ctx, r); err != nil {
+			return err
+		}
+		if _, err := c.Runs.List(c.ctx, "ann", time.Time{}, 5); err != nil {
+			return err
+		}
+		if _, err := c.Runs.UnderWay(c.ctx); err != nil {
+			return err
+		}
+		if _, err := c.Runs.Sweep(c.ctx, epoch()); err != nil {
+			return err
+		}
+		return c.Runs.Put(c.ctx, ended(r, 1))
+	})
+	for _, err := range failed {
+		c.faultf("at the same time: %v", err)
+	}
+	if n := len(c.list("ann", time.Time{}, 100)); n != 50 {
+		c.faultf("of 50 runs %d are kept", n)
+	}
+}
+
+func testRunsReopened(c *checking) {
+	full, way := c.put(fullRun("r1")), c.put(sampleRun("r2"))
+	c.put(sampleRun("r3"))
+	over := c.put(ended(sampleRun("r3"), 1))
+	c.reopen()
+	c.wantRun("ann", full)
+	c.wantRun("ann", way)
+	c.wantRun("ann", over)
+	c.wantUnderWay("r2")
+	c.wantKind("Put back after opening", c.Runs.Put(c.ctx, sampleRun("r3")), core.ErrInvalid)
+}
+
+func testRunsShared(c *checking) {
+	other := c.other()
+	defer func() { _ = other.Close() }()
+	r := c.put(sampleRun("r"))
+	other.wantRun("ann", r)
+	over := other.put(ended(r, 1))
+	c.wantRun("ann", over)
+	c.wantKind("Put back what another settled", c.Runs.Put(c.ctx, r), core.ErrInvalid)
+	both := []*checking{c, other}
+	for _, err := range atOnce(40, func(i int) error { return both[i%2].Runs.Put(c.ctx, sampleRun(fmt.Sprint("r", i))) }) {
+		c.faultf("Put: %v", err)
+	}
+	if n := len(other.list("ann", time.Time{}, 100)); n != 41 {
+		c.faultf("of 41 runs %d are kept", n)
+	}
+	c.faults = append(c.faults, other.faults...)
+}

@@ -1,0 +1,127 @@
+package sessiontest
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// epoch is a time with all its digits; samples count from it.
+func epoch() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time.UTC) }
+
+// strange are texts that stores stumble over.
+func strange() []string {
+	return []string{
+		`it's "quoted" \ ; DROP TABLE sessions; --`, "a\x00b", "\xff\xfe not UTF-8 \xc3", "line\nline\r\t\x1b[0m", "漢字 ü 🙂", " ", "%_*?[x]",
+		"<&>\u2028", "null", strings.Repeat("x", 1<<20),
+	}
+}
+
+func sampleSession(id string) core.Session {
+	return core.Session{ID: id, Owner: "ann", Backend: "docker", Box: "box-" + id, Created: epoch(), Used: epoch(), IdleTimeout: time.Minute, MaxAge: time.Hour}
+}
+
+func sampleRun(id string) core.Run {
+	return core.Run{ID: id, Owner: "ann", Server: "one", State: core.RunUnderWay, Started: epoch(), Timeout: time.Minute}
+}
+
+// ended is r with a record, after some seconds.
+func ended(r core.Run, seconds int) core.Run {
+	r.State, r.Ended = core.RunEnded, epoch().Add(time.Duration(seconds)*time.Second)
+	r.Record = core.Record{RunID: r.ID, Status: core.StatusOK, Stdout: core.Output{Head: []byte("hello"), Total: 5}}
+	return r
+}
+
+// fullSession and fullRun have something in every field, also in those that are added later.
+func fullSession(id string) core.Session {
+	var s core.Session
+	fill(reflect.ValueOf(&s).Elem(), new(int))
+	s.ID, s.Owner, s.Name = id, "ann", "it's ü"
+	return s
+}
+
+func fullRun(id string) core.Run {
+	var r core.Run
+	fill(reflect.ValueOf(&r).Elem(), new(int))
+	r.ID, r.Owner, r.State = id, "ann", core.RunEnded
+	return r
+}
+
+// fill sets everything that v holds to values of which each is another.
+func fill(v reflect.Value, n *int) {
+	*n++
+	switch at := v.Addr().Interface().(type) {
+	case *time.Time:
+		*at = epoch().Add(time.Duration(*n) * 1001 * time.Millisecond)
+		return
+	case *[]byte:
+		*at = []byte{0, 0xff, '\n', byte(*n)}
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprintf("%d '\" \\ \x00 \xff ü", *n))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(*n)<<33 + int64(*n))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
+	default:
+		fillMany(v, n)
+	}
+}
+
+func fillMany(v reflect.Value, n *int) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range 2 {
+			fill(v.Index(i), n)
+		}
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		for range 2 {
+			key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			fill(key, n)
+			fill(value, n)
+			v.SetMapIndex(key, value)
+		}
+	default:
+		panic("no sample of a " + v.Type().String())
+	}
+}
+
+// spoil changes all that v shares with its copies: what lies behind slices, maps and pointers.
+func spoil(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			spoil(v.Elem())
+			v.Elem().SetZero()
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			spoil(v.Index(i))
+			v.Index(i).SetZero()
+		}
+	case reflect.Map:
+		v.Clear()
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			return // it shares nothing
+		}
+		for i := range v.NumField() {
+			spoil(v.Field(i))
+		}
+	default: // it shares nothing
+	}
+}
