@@ -108,11 +108,7 @@ func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.
 // run starts the container. Should somebody have removed the agent's volume since it was last
 // seen, the engine has made an empty one: it is filled again, once.
 func (b *Backend) run(ctx context.Context, e *engine, id string, spec core.BoxSpec, from origin) error {
-	err := e.api.ContainerStart(ctx, id, container.StartOptions{})
-	for try := 0; try < startTries && ctx.Err() == nil && agentfile.IsInFlux(err); try++ {
-		time.Sleep(retryPause)
-		err = e.api.ContainerStart(ctx, id, container.StartOptions{})
-	}
+	err := e.start(ctx, id)
 	if err == nil || ctx.Err() != nil || e.isFilled(ctx, id, from.agent) {
 		return e.fail(ctx, err, "a box of %s could not be started", spec.Image)
 	}
@@ -120,8 +116,22 @@ func (b *Backend) run(ctx context.Context, e *engine, id string, spec core.BoxSp
 	if err := e.ensureAgent(ctx, id, from, spec, b.server); err != nil {
 		return err
 	}
-	err = e.api.ContainerStart(ctx, id, container.StartOptions{})
-	return e.fail(ctx, err, "a box of %s could not be started", spec.Image)
+	return e.fail(ctx, e.start(ctx, id), "a box of %s could not be started", spec.Image)
+}
+
+// start starts the container, once more while the engine is not done with what was before: with the agent's
+// file, or with a start that failed, whose remains it removes in the background.
+func (e *engine) start(ctx context.Context, id string) error {
+	err := e.api.ContainerStart(ctx, id, container.StartOptions{})
+	for try := 0; try < startTries && ctx.Err() == nil && (agentfile.IsInFlux(err) || isBeingRemoved(err)); try++ {
+		time.Sleep(retryPause)
+		err = e.api.ContainerStart(ctx, id, container.StartOptions{})
+	}
+	return err
+}
+
+func isBeingRemoved(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "id already in use")
 }
 
 // foreignTime is how long an agent for another architecture is watched. One that the machine
