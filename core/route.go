@@ -2,15 +2,6 @@ package core
 
 import "slices"
 
-// Language is a language that code is in.
-type Language string
-
-// LanguagePython is Python 3.
-const LanguagePython Language = "python"
-
-// Languages lists the languages of runs.
-func Languages() []Language { return []Language{LanguagePython} }
-
 // Route sends runs to a backend: those that match each of its conditions that is not empty.
 type Route struct {
 	Image    string // a pattern, as in ImagePolicy
@@ -19,14 +10,14 @@ type Route struct {
 }
 
 // Validate reports the first thing that keeps the route from ever being right.
-func (r Route) Validate() error {
+func (r Route) Validate(languages []Language) error {
 	switch {
 	case r.Backend == "":
 		return Errorf(ErrInvalid, "it names no backend")
 	case r.Image == "" && r.Language == "":
 		return Errorf(ErrInvalid, "it has no condition").WithHint("give image or language; backend is for all other runs")
-	case r.Language != "" && !slices.Contains(Languages(), r.Language):
-		return Errorf(ErrInvalid, "%q is not a language of runs", r.Language).WithHint("the languages are: %s", Languages())
+	case r.Language != "" && !slices.Contains(languages, r.Language):
+		return Errorf(ErrInvalid, "%q is not a language of runs", r.Language).WithHint("the languages are: %s", languages)
 	case r.Image != "":
 		return ImagePolicy{r.Image}.Validate()
 	}

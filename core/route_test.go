@@ -41,7 +41,7 @@ func TestRouteValidate(t *testing.T) {
 		`"cobol" is not a language`:  {Language: "cobol", Backend: "a"},
 		`image pattern "a*/b" has a`: {Image: "a*/b", Backend: "a"},
 	} {
-		err := route.Validate()
+		err := route.Validate(core.DefaultInterpreters().Names())
 		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || core.KindOf(err) != core.ErrInvalid) {
 			t.Errorf("%+v: got %v, want %q", route, err, want)
 		}

@@ -38,6 +38,13 @@ func (s Session) Expires() time.Time {
 	return old
 }
 
+// SessionInfo is a session and what goes on in it.
+type SessionInfo struct {
+	Session
+	Busy    bool // a call runs in it
+	Waiting int  // calls that wait for their turn
+}
+
 // maxSessionName bounds a session's name, in bytes.
 const maxSessionName = 100
 
@@ -106,5 +113,29 @@ type Run struct {
 	Started  time.Time
 	Ended    time.Time // zero while it is under way
 	Timeout  time.Duration
-	Record   Record // once it has ended
+	Record   Record  // once it has ended
+	Failure  Failure // why there is none, when it could not be run
+}
+
+// Failure is an error that outlives the call that it ended.
+type Failure struct {
+	Kind    Kind // "" is no failure
+	Message string
+	Hint    string
+}
+
+// FailureOf keeps an error; nil is no failure.
+func FailureOf(err error) Failure {
+	if err == nil {
+		return Failure{}
+	}
+	return Failure{Kind: KindOf(err), Message: MessageOf(err), Hint: HintOf(err)}
+}
+
+// Err is the error again, or nil.
+func (f Failure) Err() error {
+	if f.Kind == "" {
+		return nil
+	}
+	return &Error{Kind: f.Kind, Message: f.Message, Hint: f.Hint}
 }

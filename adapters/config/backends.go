@@ -86,7 +86,7 @@ func (c Config) PluginOf(backend string) string { return cmp.Or(c.Backends[backe
 // backend refuses a default that is not listed where it looks like a slip of the pen. Any other may be a
 // plugin that lies beside the server.
 func (v *validator) backend(c Config) {
-	v.check(isBackendName(c.Backend), "backend is %q, which cannot be a backend's name", c.Backend)
+	v.check(isName(c.Backend), "backend is %q, which cannot be a backend's name", c.Backend)
 	listed := append(slices.Sorted(maps.Keys(c.Backends)), append(AutoBackends(), Auto)...)
 	if slices.Contains(listed, c.Backend) {
 		return
@@ -103,7 +103,7 @@ func (v *validator) backends(backends map[string]Backend) {
 	for _, name := range sortedKeys(backends) {
 		b := backends[name]
 		v.check(name != Auto, "backends.%s cannot be a backend's name, as backend: %s means the first that works", name, name)
-		v.check(b.Plugin == "" || isBackendName(b.Plugin), "backends.%s.plugin is %q, which cannot be a plugin's name", name, b.Plugin)
+		v.check(b.Plugin == "" || isName(b.Plugin), "backends.%s.plugin is %q, which cannot be a plugin's name", name, b.Plugin)
 		v.check(b.SHA256 == "" || pin.MatchString(b.SHA256), "backends.%s.sha256 must be 64 hexadecimal digits", name)
 		for _, entry := range b.Env {
 			v.check(variable.MatchString(entry), "backends.%s.env must hold names of variables, or NAME=VALUE", name)
@@ -115,7 +115,7 @@ func (v *validator) backends(backends map[string]Backend) {
 func (v *validator) routes(c Config) {
 	known := c.Known()
 	for _, r := range c.Routes {
-		if err := r.Core().Validate(); err != nil {
+		if err := r.Core().Validate(c.Interpreters().Names()); err != nil {
 			v.under(r.Origin, err)
 			continue
 		}

@@ -28,6 +28,9 @@ type Config struct {
 	Backends map[string]Backend `koanf:"backends"`
 	// Routes send some runs to a backend of their own; the first that matches counts.
 	Routes []Route `koanf:"routes" empty:"falls back"`
+	// Languages are what code may be in besides Python, by name, and changes to those that Boxwright knows: bash,
+	// sh, javascript and typescript.
+	Languages map[string]Language `koanf:"languages"`
 	// Transport is how clients talk to the server.
 	Transport string `koanf:"transport" allowed:"stdio"`
 
@@ -38,6 +41,7 @@ type Config struct {
 	Runs         Runs         `koanf:"runs"`
 	Quotas       Quotas       `koanf:"quotas"`
 	Pool         Pool         `koanf:"pool"`
+	Sessions     Sessions     `koanf:"sessions"`
 	Dependencies Dependencies `koanf:"dependencies"`
 	Log          Log          `koanf:"log"`
 
@@ -64,6 +68,8 @@ type Backend struct {
 type Storage struct {
 	// Artifacts is where files of runs are kept: disk outlives the server.
 	Artifacts string `koanf:"artifacts" allowed:"disk,memory"`
+	// Sessions is where sessions and the results of runs are kept: disk outlives the server.
+	Sessions string `koanf:"sessions" allowed:"disk,memory"`
 	// Environments is where the index of installed dependencies is kept.
 	Environments string `koanf:"environments" allowed:"disk,memory"`
 	// Dir is the state folder. Empty: $XDG_STATE_HOME/boxwright, else ~/.local/state/boxwright.
@@ -185,12 +191,31 @@ type Runs struct {
 	OutputTail Size `koanf:"output_tail"`
 	// OutputKeep is how much of each is kept as a file when an answer cannot hold it, in bytes.
 	OutputKeep Size `koanf:"output_keep"`
+	// SyncLimit is how long a call waits for its run; then the run goes on in the background.
+	SyncLimit Duration `koanf:"sync_limit"`
+	// Keep is how long the results of runs are kept.
+	Keep Duration `koanf:"keep"`
 	// MaxConcurrent is how many runs go on at the same time on one backend; further ones wait.
 	MaxConcurrent int64 `koanf:"max_concurrent"`
 	// MaxQueued is how many runs of one principal may wait for a place; further ones are refused.
 	MaxQueued int64 `koanf:"max_queued"`
 	// MaxWait is how long a run may wait for a place; then it is refused.
 	MaxWait Duration `koanf:"max_wait"`
+}
+
+// Sessions bounds the boxes that stay between calls.
+type Sessions struct {
+	// IdleTimeout is how long a session stays that nobody uses.
+	IdleTimeout Duration `koanf:"idle_timeout"`
+	// MaxIdleTimeout is the most that a client may ask for.
+	MaxIdleTimeout Duration `koanf:"max_idle_timeout"`
+	// MaxAge is how long a session stays at all.
+	MaxAge Duration `koanf:"max_age"`
+	// MaxQueued is how many calls may wait for one session; further ones are refused.
+	MaxQueued int64 `koanf:"max_queued"`
+	// KeepOnExit leaves sessions alive when the server ends as it should, for the next one. Those of a server
+	// that was killed stay in any case.
+	KeepOnExit bool `koanf:"keep_on_exit"`
 }
 
 // Output returns the bounds of each stream as the agent understands them.
@@ -240,7 +265,7 @@ func Default() Config {
 	return Config{
 		Backend:   Auto,
 		Transport: "stdio",
-		Storage:   Storage{Artifacts: "disk", Environments: "disk"},
+		Storage:   Storage{Artifacts: "disk", Sessions: "disk", Environments: "disk"},
 		Files: Files{
 			MaxAge: hours(7 * 24), MaxBytes: 5 << 30, MaxFile: 100 << 20, MaxPerRun: 200 << 20, InlineImage: 500 << 10,
 		},
@@ -250,11 +275,15 @@ func Default() Config {
 			Timeout: seconds(30), MaxTimeout: seconds(600),
 			MaxCode: 16 << 20, MaxStdin: 16 << 20, MaxFiles: 64, MaxUpload: 16 << 20,
 			OutputHead: 16 << 10, OutputTail: 16 << 10, OutputKeep: 32 << 20,
+			SyncLimit: seconds(45), Keep: hours(24),
 			MaxConcurrent: 32, MaxQueued: 256, MaxWait: seconds(30),
 		},
 		Pool: Pool{
 			Enabled: true, Size: 1, Max: 8, MaxMemory: 1 << 30, IdleTimeout: seconds(600), MaxAge: seconds(1800),
 			Preload: []string{"numpy", "pandas", "matplotlib"},
+		},
+		Sessions: Sessions{
+			IdleTimeout: seconds(1800), MaxIdleTimeout: hours(24), MaxAge: hours(24), MaxQueued: 64,
 		},
 		Dependencies: Dependencies{Enabled: true, Timeout: seconds(300), MaxAge: hours(30 * 24)},
 		Log:          Log{Level: "info", Format: "text"},

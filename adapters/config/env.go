@@ -95,14 +95,14 @@ func (s schema) findVariable(variable string) (key, bool) {
 			continue
 		}
 		if k.variable() == variable {
-			return k, !strings.Contains(k.name, anyBackend)
+			return k, !strings.Contains(k.name, anyName)
 		}
-		before, after, some := strings.Cut(k.variable(), "_"+anyBackend+"_")
+		before, after, some := strings.Cut(k.variable(), "_"+anyName+"_")
 		name, isBackend := strings.CutPrefix(variable, before+"_")
 		name, isThis := strings.CutSuffix(name, "_"+after)
 		if some && isBackend && isThis {
 			backend := strings.ReplaceAll(strings.ToLower(name), "_", "-")
-			return s.find(strings.Replace(k.name, anyBackend, backend, 1))
+			return s.find(strings.Replace(k.name, anyName, backend, 1))
 		}
 	}
 	return key{}, false

@@ -150,22 +150,22 @@ func (r *fileReader) entry(k, v *yaml.Node, section string) {
 }
 
 func (r *fileReader) unknown(k *yaml.Node, name, section string) {
-	if section == "backends" {
-		r.faultf("", "%s: %q cannot be a backend's name: lower-case letters, digits and single hyphens are allowed", r.at(k), k.Value)
+	if r.keys.isNamed(section) {
+		r.faultf("", "%s: %q cannot be a %s's name: lower-case letters, digits and single hyphens are allowed", r.at(k), k.Value, strings.TrimSuffix(section, "s"))
 		return
 	}
 	r.faultf(r.keys.nearest(name), "%s: %s is not a setting", r.at(k), name)
 }
 
-// nearest suggests a key or section for a name that is none. A backend's name is kept.
+// nearest suggests a key or section for a name that is none. A name of the operator's is kept.
 func (s schema) nearest(name string) string {
-	backend := anyBackend
-	if parts := strings.Split(name, "."); len(parts) == 3 && isBackendName(parts[1]) {
+	backend := anyName
+	if parts := strings.Split(name, "."); len(parts) == 3 && isName(parts[1]) {
 		backend = parts[1]
 	}
 	var candidates []string
 	for _, k := range s {
-		full := strings.Replace(k.name, anyBackend, backend, 1)
+		full := strings.Replace(k.name, anyName, backend, 1)
 		if section, _, nested := strings.Cut(full, "."); nested {
 			candidates = append(candidates, section)
 		}

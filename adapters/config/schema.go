@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// anyBackend stands in the schema for a backend's name.
-const anyBackend = "NAME"
+// anyName stands in the schema for the name of a backend or a language.
+const anyName = "NAME"
 
 // form is how the value of a key is written.
 type form int
@@ -48,8 +48,8 @@ func schemaOf(t reflect.Type, prefix string) schema {
 		tag := field.Tag.Get("koanf")
 		switch {
 		case tag == "-":
-		case field.Type == reflect.TypeFor[map[string]Backend]():
-			keys = append(keys, schemaOf(field.Type.Elem(), prefix+tag+"."+anyBackend+".")...)
+		case field.Type.Kind() == reflect.Map && field.Type.Elem().Kind() == reflect.Struct:
+			keys = append(keys, schemaOf(field.Type.Elem(), prefix+tag+"."+anyName+".")...)
 		case field.Type.Kind() == reflect.Struct && field.Type != reflect.TypeFor[Secret]():
 			keys = append(keys, schemaOf(field.Type, prefix+tag+".")...)
 		default:
@@ -90,7 +90,7 @@ func formOf(field reflect.StructField) form {
 	return formText
 }
 
-// find returns the key of a dotted name, in which a backend's name stands for any.
+// find returns the key of a dotted name, in which a name of the operator's stands for any.
 func (s schema) find(name string) (key, bool) {
 	for _, k := range s {
 		if k.name == name || k.matches(name) {
@@ -102,22 +102,27 @@ func (s schema) find(name string) (key, bool) {
 }
 
 func (k key) matches(name string) bool {
-	before, after, some := strings.Cut(k.name, anyBackend)
+	before, after, some := strings.Cut(k.name, anyName)
 	if !some || !strings.HasPrefix(name, before) || !strings.HasSuffix(name, after) || len(name) <= len(before)+len(after) {
 		return false
 	}
-	return isBackendName(name[len(before) : len(name)-len(after)])
+	return isName(name[len(before) : len(name)-len(after)])
 }
 
 // section reports whether the name is a table of keys.
 func (s schema) section(name string) bool {
-	if backend, ok := strings.CutPrefix(name, "backends."); ok {
-		return isBackendName(backend)
+	if table, own, some := strings.Cut(name, "."); some && s.isNamed(table) {
+		return isName(own)
 	}
 	return slices.ContainsFunc(s, func(k key) bool { return strings.HasPrefix(k.name, name+".") })
 }
 
-func isBackendName(name string) bool {
+// isNamed reports whether a table's keys are names that the operator chooses.
+func (s schema) isNamed(table string) bool {
+	return slices.ContainsFunc(s, func(k key) bool { return strings.HasPrefix(k.name, table+"."+anyName+".") })
+}
+
+func isName(name string) bool {
 	return len(name) <= 32 && regexp.MustCompile(`^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$`).MatchString(name)
 }
 

@@ -19,8 +19,8 @@ func TestVariablesAreUnambiguous(t *testing.T) {
 		if isReserved(variable) {
 			t.Errorf("%s, the variable of %s, is reserved", variable, k.name)
 		}
-		name := strings.Replace(k.name, anyBackend, "my-engine", 1)
-		found, ok := keys.findVariable(strings.Replace(variable, anyBackend, "MY_ENGINE", 1))
+		name := strings.Replace(k.name, anyName, "my-engine", 1)
+		found, ok := keys.findVariable(strings.Replace(variable, anyName, "MY_ENGINE", 1))
 		if k.isText() && (!ok || found.name != name) {
 			t.Errorf("%s: its variable leads to %q", name, found.name)
 		}
@@ -30,7 +30,7 @@ func TestVariablesAreUnambiguous(t *testing.T) {
 func TestEveryKeyIsFound(t *testing.T) {
 	keys := newSchema()
 	for _, k := range keys {
-		name := strings.Replace(k.name, anyBackend, "docker", 1)
+		name := strings.Replace(k.name, anyName, "docker", 1)
 		if found, ok := keys.find(name); !ok || found.form != k.form || found.name != name {
 			t.Errorf("%s is found as %+v", name, found)
 		}
@@ -62,9 +62,9 @@ func TestFullConfigNamesEveryKeyOnce(t *testing.T) {
 	}
 	for _, k := range newSchema() {
 		name := k.name
-		if strings.HasPrefix(name, "backends.") {
-			name = "backends"
-			if !strings.Contains(string(text), "#     "+strings.TrimPrefix(k.name, "backends."+anyBackend+".")+":") {
+		if table, own, some := strings.Cut(name, "."+anyName+"."); some {
+			name = table
+			if !strings.Contains(string(text), "#     "+own+":") {
 				t.Errorf("%s is not in the example", k.name)
 			}
 		}

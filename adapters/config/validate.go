@@ -19,6 +19,7 @@ func (c Config) Validate() error {
 	v.backend(c)
 	v.backends(c.Backends)
 	v.routes(c)
+	v.languages(c)
 	v.check(filepath.IsAbs(c.Storage.Dir), "storage.dir is %q, but must be an absolute path", c.Storage.Dir)
 	v.files(c.Files)
 	v.images(c.Images)
@@ -26,6 +27,7 @@ func (c Config) Validate() error {
 	v.runs(c.Runs)
 	v.quotas(c)
 	v.pool(c.Pool)
+	v.sessions(c.Sessions)
 	v.dependencies(c.Dependencies)
 	return errors.Join(v.faults...)
 }
@@ -124,9 +126,18 @@ func (v *validator) runs(r Runs) {
 	v.positive("runs.output_head", r.OutputHead)
 	v.check(r.OutputTail >= 0, "runs.output_tail is %s, but must not be below 0", r.OutputTail)
 	v.check(r.OutputKeep >= 0, "runs.output_keep is %s, but must not be below 0", r.OutputKeep)
+	v.check(r.SyncLimit >= seconds(1), "runs.sync_limit is %s, but must be at least 1s", r.SyncLimit)
+	v.check(r.Keep >= 0, "runs.keep is %s, but must not be below 0", r.Keep)
 	v.check(r.MaxConcurrent > 0, "runs.max_concurrent is %d, but must be more than 0", r.MaxConcurrent)
 	v.check(r.MaxQueued >= 0, "runs.max_queued is %d, but must not be below 0", r.MaxQueued)
 	v.check(r.MaxWait >= 0, "runs.max_wait is %s, but must not be below 0", r.MaxWait)
+}
+
+func (v *validator) sessions(s Sessions) {
+	v.check(s.IdleTimeout > 0, "sessions.idle_timeout is %s, but must be more than 0", s.IdleTimeout)
+	v.check(s.IdleTimeout <= s.MaxIdleTimeout, "sessions.idle_timeout is %s, but must not be more than sessions.max_idle_timeout, which is %s", s.IdleTimeout, s.MaxIdleTimeout)
+	v.check(s.MaxIdleTimeout <= s.MaxAge, "sessions.max_idle_timeout is %s, but must not be more than sessions.max_age, which is %s", s.MaxIdleTimeout, s.MaxAge)
+	v.check(s.MaxQueued >= 0, "sessions.max_queued is %d, but must not be below 0", s.MaxQueued)
 }
 
 func (v *validator) dependencies(d Dependencies) {

@@ -24,6 +24,10 @@ func collect(values map[string]string, v reflect.Value, prefix string) {
 			for name, backend := range field {
 				collect(values, reflect.ValueOf(backend), prefix+tag+"."+name+".")
 			}
+		case map[string]Language:
+			for name, language := range field {
+				collect(values, reflect.ValueOf(language), prefix+tag+"."+name+".")
+			}
 		case []Route:
 			for i, r := range field {
 				values[fmt.Sprintf("%s[%d]", tag, i)] = fmt.Sprintf("%s, %+v", r.Origin, r.Core())

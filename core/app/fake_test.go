@@ -47,6 +47,8 @@ type world struct {
 	closed   atomic.Int64
 	alive    map[string]bool
 	now      time.Time
+	sessions *sessionStore
+	runs     *runStore
 }
 
 func newWorld() *world {
@@ -54,6 +56,7 @@ func newWorld() *world {
 		boxes: map[string]core.Box{}, volumes: map[string]core.Volume{}, files: map[string][]byte{},
 		index: map[string]core.Environment{}, fail: map[string]error{}, contents: map[string]string{},
 		alive: map[string]bool{"me": true}, now: time.Unix(1e9, 0),
+		sessions: &sessionStore{}, runs: &runStore{},
 		run: func(context.Context, core.RunSpec) (core.Exit, error) {
 			return core.Exit{Stdout: core.Output{Head: []byte("hello\n"), Total: 6}}, nil
 		},
@@ -97,6 +100,7 @@ func (w *world) serviceOf(t *testing.T, s app.Settings, backends *app.Backends) 
 	backends.Start()
 	service := app.New(app.Ports{
 		Backends: backends, Guests: w, Artifacts: (*files)(w), Installer: w, Index: (*index)(w),
+		Sessions: w.sessions, Runs: w.runs,
 		Instance: "inst", Server: "me",
 		Alive: func(server string) bool { return w.alive[server] },
 		Now:   func() time.Time { return w.now },
@@ -252,6 +256,26 @@ func (g guest) ReadOutput(_ context.Context, _ string, s core.Stream, w io.Write
 	n, err := io.WriteString(w, strings.Repeat(string(s[3]), int(limit)))
 	return int64(n), errors.Join(err, g.step("output"))
 }
+
+func (guest) Attach(context.Context, string) (core.Exit, error) {
+	return core.Exit{}, core.Errorf(core.ErrNotFound, "this box knows no such run")
+}
+
+func (guest) Kill(context.Context, string) error { return nil }
+
+func (guest) Output(context.Context, string, core.Stream, int64, int64) (core.OutputPiece, error) {
+	return core.OutputPiece{}, core.Errorf(core.ErrNotFound, "this box knows no such run")
+}
+
+func (guest) WriteStdin(context.Context, string, []byte, bool) error {
+	return core.Errorf(core.ErrNotFound, "this box knows no such run")
+}
+
+func (guest) Variables(context.Context) ([]core.Variable, error) { return nil, nil }
+
+func (guest) ListFiles(context.Context, string) ([]core.FileInfo, error) { return nil, nil }
+
+func (guest) RemoveFile(context.Context, string) error { return nil }
 
 func (g guest) WriteFile(_ context.Context, path string, r io.Reader) error {
 	data, err := io.ReadAll(r)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ func (s *Service) place(name string) (*place, error) {
 
 // pick returns the backend for a job.
 func (s *Service) pick(ctx context.Context, j job) (*place, error) {
-	name, err := s.settings.pickBackend(j.asked, j.image)
+	name, err := s.settings.pickBackend(j.asked, cmp.Or(j.image, j.fallback), cmp.Or(j.language, core.LanguagePython))
 	if err == nil && name == "" {
 		name, err = s.ports.Backends.Default(ctx)
 	}
@@ -60,14 +61,14 @@ func (s *Service) pick(ctx context.Context, j job) (*place, error) {
 // pickBackend names the backend for an image, or "" for the default. A route is the operator's word:
 // a client may choose only where none applies. Without an image it answers as far as it can: once the
 // chosen backend has named its own, it has to be asked again.
-func (s Settings) pickBackend(asked, image string) (string, error) {
+func (s Settings) pickBackend(asked, image string, language core.Language) (string, error) {
 	if asked != "" && !slices.Contains(s.Choices, asked) {
 		return "", core.Errorf(core.ErrInvalid, "there is no backend %.60q", asked).WithHint("%s", s.choicesHint())
 	}
 	if image == "" {
 		image = s.DefaultImage
 	}
-	routed := s.Routes.Backend(image, core.LanguagePython)
+	routed := s.Routes.Backend(image, language)
 	switch {
 	case routed == "":
 		return asked, nil

@@ -10,51 +10,96 @@ import (
 
 // job is a checked request: only whether a backend may use the image is still to be seen.
 type job struct {
-	image        string // "" until the backend's default is known
+	language     core.Language
+	image        string // "" until the default is known
+	fallback     string // the language's image; "" is that of Python
 	asked        string // the backend that the client asks for; "" is none
 	requirements []core.Requirement
 	files        []core.Input
 	tenant       string
+	client       string
+	background   bool
 	spec         core.RunSpec
 }
 
-// plan checks a request against the operator's settings.
-func (s Settings) plan(r core.Request) (job, error) {
-	if err := s.checkCode(r.Code); err != nil {
+// plan checks a request against the operator's settings. In a session, the program is one of those that
+// share its box.
+func (s Settings) plan(r core.Request, inSession bool) (job, error) {
+	j := job{asked: r.Backend, files: r.Files, tenant: r.Tenant, client: r.Client, background: r.Background}
+	var err error
+	if j.spec, err = s.planProgram(r, &j, inSession); err != nil {
 		return job{}, err
 	}
-	image, err := checkImage(r.Image)
-	if err != nil {
+	if j.image, err = checkImage(r.Image); err != nil {
 		return job{}, err
 	}
-	timeout, err := s.pickTimeout(r.Timeout)
-	if err != nil {
+	if j.spec.Timeout, err = s.pickTimeout(r.Timeout); err != nil {
 		return job{}, err
 	}
-	requirements, err := s.pickRequirements(r.Dependencies)
-	if err != nil {
+	if j.requirements, err = s.pickRequirements(r.Dependencies); err != nil {
 		return job{}, err
 	}
 	if err := s.checkInputs(r); err != nil {
 		return job{}, err
 	}
-	spec := core.RunSpec{Code: []byte(r.Code), Timeout: timeout, Output: s.Output}
 	if r.Stdin != nil {
-		spec.Stdin = append([]byte{}, *r.Stdin...)
+		j.spec.Stdin = append([]byte{}, *r.Stdin...)
 	}
-	return job{image: image, asked: r.Backend, requirements: requirements, files: r.Files, tenant: r.Tenant, spec: spec}, nil
+	j.spec.Output, j.spec.OpenStdin, j.spec.Keep = s.Output, r.OpenStdin, inSession
+	j.spec.Dir, j.spec.Env = r.Dir, r.Env
+	return j, nil
 }
 
-func (s Settings) checkCode(code string) error {
-	if strings.TrimSpace(code) == "" {
-		return core.Errorf(core.ErrInvalid, "code is empty").WithHint("send the Python program as text in code")
+// planProgram is what the box is to run: a line for its shell, or code in some language.
+func (s Settings) planProgram(r core.Request, j *job, inSession bool) (core.RunSpec, error) {
+	if r.Command != "" {
+		j.language = languageShell
+		return core.RunSpec{Argv: []string{"/bin/sh", "-c", r.Command}}, s.checkText("command", r.Command)
 	}
-	if int64(len(code)) > s.MaxCode {
-		return core.Errorf(core.ErrInvalid, "code has %d bytes; at most %d are allowed", len(code), s.MaxCode).
+	language, interpreter, err := s.Interpreters.Find(r.Language)
+	if err != nil {
+		return core.RunSpec{}, err
+	}
+	if err := s.checkText("code", r.Code); err != nil {
+		return core.RunSpec{}, err
+	}
+	j.language, j.fallback = language, interpreter.Image
+	spec := core.RunSpec{Code: []byte(r.Code)}
+	if language == core.LanguagePython {
+		spec.Session = inSession
+	} else {
+		spec.Argv, spec.CodeFile = interpreter.Spec(inSession)
+	}
+	return spec, nil
+}
+
+// languageShell is that of a command.
+const languageShell core.Language = "shell"
+
+// maxSummary bounds what a list of runs shows of a program, in bytes.
+const maxSummary = 120
+
+// summary is the first line that says something.
+func (j job) summary() string {
+	text := string(j.spec.Code)
+	if j.language == languageShell {
+		text = j.spec.Argv[len(j.spec.Argv)-1]
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return strings.ToValidUTF8(line[:min(len(line), maxSummary)], "")
+}
+
+// checkText refuses a program that is none. what is the argument's name.
+func (s Settings) checkText(what, text string) error {
+	if strings.TrimSpace(text) == "" {
+		return core.Errorf(core.ErrInvalid, "%s is empty", what).WithHint("send the whole program as text in %s", what)
+	}
+	if int64(len(text)) > s.MaxCode {
+		return core.Errorf(core.ErrInvalid, "%s has %d bytes; at most %d are allowed", what, len(text), s.MaxCode).
 			WithHint("send large data in files and read it from the program")
 	}
-	if at := strings.IndexByte(code, 0); at >= 0 {
-		return core.Errorf(core.ErrInvalid, "code holds a NUL character at byte %d, which Python does not accept", at).
+	if at := strings.IndexByte(text, 0); at >= 0 {
+		return core.Errorf(core.ErrInvalid, "%s holds a NUL character at byte %d, which no interpreter accepts", what, at).
 			WithHint(`write it as \0 inside a string literal`)
 	}
 	return nil
@@ -70,8 +115,8 @@ func checkImage(image string) (string, error) {
 
 // pickImage returns the image of a run on a backend: the one asked for if it is allowed, or the
 // default, which always is.
-func (s Settings) pickImage(asked string, on core.Info) (string, error) {
-	usual, err := core.NormalizeImage(cmp.Or(s.DefaultImage, on.DefaultImage, FallbackImage))
+func (s Settings) pickImage(asked, ofLanguage string, on core.Info) (string, error) {
+	usual, err := core.NormalizeImage(cmp.Or(ofLanguage, s.DefaultImage, on.DefaultImage, FallbackImage))
 	if err != nil {
 		return "", core.Errorf(core.ErrUnavailable, "the backend %s has a default image that is none: %w", on.Name, err).
 			WithHint("the operator can set images.default")

@@ -8,45 +8,34 @@ import (
 	"time"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
 )
 
 // RunOnce runs a program in a box of its own and returns the record of it. A program that fails,
 // runs out of time or memory, or is cancelled while it runs, is a record; an error means that it
-// could not be run. progress may be nil.
+// could not be run. A record whose status is running is that of a run that goes on; GetRun tells how it
+// ends. progress may be nil, and is not called after the return.
 func (s *Service) RunOnce(ctx context.Context, r core.Request, progress func(core.Progress)) (core.Record, error) {
-	job, err := s.settings.plan(r)
+	job, err := s.settings.plan(r, false)
 	if err != nil {
 		return core.Record{}, err
 	}
-	ctx, release := s.whileOpen(ctx)
-	defer release()
-	run := &run{Service: s, job: job, progress: orSilent(progress), clock: newStopwatch(s.ports.Now)}
-	run.spec.ID, run.spec.Stream = s.ports.NewID(), progress != nil
-	record, err := run.do(ctx)
-	if err != nil && ctx.Err() != nil && !errors.Is(err, core.ErrCancelled) {
-		return core.Record{}, cancelled(ctx)
-	}
-	return record, err
+	return s.launch(ctx, job, "", progress, (*run).once)
 }
 
-func orSilent(progress func(core.Progress)) func(core.Progress) {
-	if progress == nil {
-		return func(core.Progress) {}
-	}
-	return progress
-}
-
-// run is one RunOnce under way.
+// run is one run under way.
 type run struct {
 	*Service
 	*place
 	job
+	under    *underway
 	progress func(core.Progress)
 	clock    *stopwatch
 	record   core.Record
 }
 
-func (r *run) do(ctx context.Context) (core.Record, error) {
+// once runs the program in a box of its own.
+func (r *run) once(ctx context.Context) (core.Record, error) {
 	r.clock.enter(core.PhaseQueue)
 	if err := r.settle(ctx); err != nil {
 		return core.Record{}, err
@@ -61,28 +50,31 @@ func (r *run) do(ctx context.Context) (core.Record, error) {
 	if err != nil {
 		return core.Record{}, err
 	}
-	box, err := r.openBox(ctx, image)
+	box, err := r.openBox(ctx, image, core.PurposeRun, r.spec.Timeout)
 	if err != nil {
 		return core.Record{}, err
 	}
 	defer box.discard()
-	r.record.RunID, r.record.Backend, r.record.Image = r.spec.ID, r.name, image
-	r.record.Warnings = box.Warnings
-
-	exit, err := r.execute(ctx, box)
+	r.record.Image, r.record.Warnings = image, box.Warnings
+	exit, err := r.execute(ctx, box.guest, box.ID)
 	if err != nil {
-		if exit, err = r.explainLoss(ctx, box, err); err != nil {
+		if exit, err = r.explainLoss(ctx, box.ID, err); err != nil {
 			return core.Record{}, err
 		}
 	}
+	return r.conclude(ctx, box.guest, exit), nil
+}
+
+// conclude makes the record of a program that has ended.
+func (r *run) conclude(ctx context.Context, guest execution.Guest, exit core.Exit) core.Record {
 	r.clock.enter(core.PhaseCollect)
 	if len(exit.Files) > 0 {
 		r.progress(core.Progress{Phase: core.PhaseCollect, Message: fmt.Sprintf("collecting files: %d", len(exit.Files))})
 	}
 	r.note(exit)
-	r.collect(ctx, box.guest, exit)
+	r.collect(ctx, guest, exit)
 	r.record.Durations, r.record.Total = r.clock.stop()
-	return r.record, nil
+	return r.record
 }
 
 // settle decides where the program runs, and in which image. An image that only the backend could name
@@ -92,7 +84,7 @@ func (r *run) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.image, err = r.settings.pickImage(r.image, info); err != nil {
+	if r.image, err = r.settings.pickImage(r.image, r.fallback, info); err != nil {
 		return err
 	}
 	_, err = r.choose(ctx)
@@ -132,14 +124,14 @@ func (r *run) ensureImage(ctx context.Context) (core.Image, error) {
 
 // openBox makes the box, with its dependencies if there are any. An environment whose volume
 // somebody removed behind our back is installed again, once.
-func (r *run) openBox(ctx context.Context, image core.Image) (*box, error) {
+func (r *run) openBox(ctx context.Context, image core.Image, purpose core.Purpose, lifetime time.Duration) (*box, error) {
 	for attempt := 0; ; attempt++ {
 		environment, err := r.ensureEnvironment(ctx, image)
 		if err != nil {
 			return nil, err
 		}
 		r.clock.enter(core.PhaseBox)
-		box, err := r.makeBox(ctx, image, environment)
+		box, err := r.makeBox(ctx, image, environment, purpose, lifetime)
 		if err == nil || environment.Key == "" || attempt > 0 || !errors.Is(err, core.ErrNotFound) {
 			return box, err
 		}
@@ -162,35 +154,36 @@ func (r *run) ensureEnvironment(ctx context.Context, image core.Image) (core.Env
 	return environment, err
 }
 
-func (r *run) makeBox(ctx context.Context, image core.Image, environment core.Environment) (*box, error) {
+func (r *run) makeBox(ctx context.Context, image core.Image, environment core.Environment, purpose core.Purpose, lifetime time.Duration) (*box, error) {
 	spec := core.BoxSpec{
 		Image:      r.image,
 		Digest:     image.Digest,
 		Limits:     r.settings.Limits,
-		Labels:     core.Labels{Tenant: r.tenant, Purpose: core.PurposeRun},
+		Labels:     core.Labels{Tenant: r.tenant, Purpose: purpose},
 		Unenforced: r.settings.Unenforced,
 	}
 	if environment.Volume != "" {
 		spec.Mounts = []core.Mount{{Volume: environment.Volume, Path: core.GuestEnvironment}}
 		r.spec.PythonPath = []string{core.GuestEnvironment}
 	}
-	return r.boxes.open(ctx, r.place, spec, r.spec.Timeout)
+	return r.boxes.open(ctx, r.place, spec, lifetime)
 }
 
 // execute puts the files in and runs the program. With a program whose timeout the agent should
 // have ended long ago, the agent is not to be trusted any more: it is given up.
-func (r *run) execute(ctx context.Context, box *box) (core.Exit, error) {
+func (r *run) execute(ctx context.Context, guest execution.Guest, box string) (core.Exit, error) {
 	const overdue = 15 * time.Second
 	for _, f := range r.files {
-		if err := box.guest.WriteFile(ctx, f.Name, bytes.NewReader(f.Content)); err != nil {
+		if err := guest.WriteFile(ctx, f.Name, bytes.NewReader(f.Content)); err != nil {
 			return core.Exit{}, fmt.Errorf("file %q could not be put into the box: %w", f.Name, err)
 		}
 	}
 	r.clock.enter(core.PhaseRun)
+	r.under.begin(guest, r.name, box)
 	r.progress(core.Progress{Phase: core.PhaseRun, Message: "running"})
 	ctx, cancel := context.WithTimeout(ctx, r.spec.Timeout+overdue)
 	defer cancel()
-	return box.guest.Run(ctx, r.spec, r.sink())
+	return guest.Run(ctx, r.spec, r.sink())
 }
 
 func (r *run) sink() func(core.Stream, []byte) {
@@ -204,7 +197,7 @@ func (r *run) sink() func(core.Stream, []byte) {
 
 // explainLoss looks whether the box itself died of memory, as a sandbox with a kernel of its own does: that
 // is how the program ended, although its agent could not tell any more.
-func (r *run) explainLoss(ctx context.Context, box *box, err error) (core.Exit, error) {
+func (r *run) explainLoss(ctx context.Context, box string, err error) (core.Exit, error) {
 	if errors.Is(err, core.ErrTimeout) && ctx.Err() == nil {
 		err = core.Errorf(core.ErrUnavailable, "the box stopped answering while the code ran, and was removed").
 			WithHint("try once more; a program that takes all of its box's memory or processes can cause this")
@@ -212,23 +205,34 @@ func (r *run) explainLoss(ctx context.Context, box *box, err error) (core.Exit, 
 	if !errors.Is(err, core.ErrUnavailable) {
 		return core.Exit{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
-	defer cancel()
-	inventory, listErr := r.backend.List(ctx, r.ports.Instance)
-	if listErr != nil {
-		return core.Exit{}, err
-	}
-	for _, b := range inventory.Boxes {
-		if b.ID == box.ID && b.OOMKilled {
-			return core.Exit{Code: 137, Signal: "SIGKILL", OOMKilled: true, Warnings: []string{
-				"the box itself ran out of memory and ended: what the program printed and wrote is lost",
-			}}, nil
-		}
+	if found, lookErr := r.look(ctx, r.ports.Instance, box); lookErr == nil && found.OOMKilled {
+		return core.Exit{Code: 137, Signal: "SIGKILL", OOMKilled: true, StateLost: true, Warnings: []string{
+			"the box itself ran out of memory and ended: what the program printed and wrote is lost",
+		}}, nil
 	}
 	return core.Exit{}, err
 }
 
+// look asks the backend how a box is; one that is gone is core.ErrNotFound.
+func (p *place) look(ctx context.Context, instance, box string) (core.Box, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	inventory, err := p.backend.List(ctx, instance)
+	if err != nil {
+		return core.Box{}, err
+	}
+	for _, b := range inventory.Boxes {
+		if b.ID == box {
+			return b, nil
+		}
+	}
+	return core.Box{}, core.Errorf(core.ErrNotFound, "the box is gone")
+}
+
 func (r *run) note(exit core.Exit) {
+	known, _ := r.under.snapshot()
+	r.record.RunID, r.record.Backend, r.record.Session = r.spec.ID, r.name, known.Session
+	r.record.Displays = exit.Displays
 	r.record.Status = core.StatusOf(exit)
 	r.record.ExitCode, r.record.Signal = exit.Code, exit.Signal
 	r.record.TimedOut, r.record.OOMKilled, r.record.Cancelled = exit.TimedOut, exit.OOMKilled, exit.Cancelled

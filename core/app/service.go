@@ -10,6 +10,7 @@ import (
 	"github.com/boxwright/boxwright/ports/artifact"
 	"github.com/boxwright/boxwright/ports/dependency"
 	"github.com/boxwright/boxwright/ports/execution"
+	"github.com/boxwright/boxwright/ports/session"
 )
 
 // Settings are the operator's decisions, checked and with defaults filled in.
@@ -21,6 +22,11 @@ type Settings struct {
 	Pull         core.PullPolicy
 	Limits       core.Limits
 	Unenforced   core.Unenforced
+
+	Interpreters core.Interpreters // languages besides Python
+	Sessions     SessionSettings
+	SyncLimit    time.Duration // a call waits no longer; its run goes on in the background
+	KeepRuns     time.Duration // how long results of runs are kept
 
 	Timeout       time.Duration // of a run that asks for none
 	MaxTimeout    time.Duration
@@ -41,6 +47,15 @@ type Settings struct {
 	EnvironmentAge time.Duration
 }
 
+// SessionSettings bound sessions.
+type SessionSettings struct {
+	IdleTimeout    time.Duration // without a call; a session may ask for another
+	MaxIdleTimeout time.Duration // that a session may ask for
+	MaxAge         time.Duration
+	MaxQueued      int  // calls that wait for one session
+	KeepOnExit     bool // sessions outlive a server that ends as it should
+}
+
 // FallbackImage is the image of runs for which neither anybody nor the backend names one.
 const FallbackImage = "python:3.11-slim"
 
@@ -51,6 +66,8 @@ type Ports struct {
 	Artifacts artifact.Store
 	Installer dependency.Installer
 	Index     dependency.Index
+	Sessions  session.Store
+	Runs      session.Runs
 
 	Instance string                   // the installation's id, on every label
 	Server   string                   // this process's id, on every label
@@ -65,6 +82,8 @@ type Service struct {
 	ports    Ports
 	settings Settings
 	boxes    *boxes
+	runs     *ledger
+	sessions *sessions
 	places   places
 	installs flights
 	closing  context.Context
@@ -78,6 +97,8 @@ func New(ports Ports, settings Settings) *Service {
 		ports:    ports,
 		settings: settings,
 		boxes:    newBoxes(ports),
+		runs:     newLedger(ports),
+		sessions: newSessions(),
 		places:   places{all: map[string]*place{}},
 		closing:  closing,
 		close:    stop,
@@ -88,7 +109,7 @@ func New(ports Ports, settings Settings) *Service {
 // then its error says what was left behind.
 func (s *Service) Close(ctx context.Context) error {
 	s.close()
-	err := s.boxes.drain(ctx)
+	err := errors.Join(s.endSessions(ctx), s.boxes.drain(ctx))
 	return errors.Join(err, s.sweepAll(ctx, s.boxes.suspects()))
 }
 

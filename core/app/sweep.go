@@ -22,7 +22,11 @@ func (s *Service) Sweep(ctx context.Context) {
 	s.prepare(ctx)
 	for {
 		pause := sweepEvery
-		if err := s.SweepOnce(ctx); err != nil && ctx.Err() == nil {
+		err := s.recoverRuns(ctx) // first: their boxes would look like leftovers
+		if err == nil {
+			err = s.SweepOnce(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
 			s.ports.Log.Debug("the sweep could not be done", "error", err)
 			pause = sweepRetry
 		}
@@ -73,13 +77,24 @@ func (s *Service) sweepAll(ctx context.Context, names []string) error {
 func (s *Service) sweep(ctx context.Context, on *place) error {
 	listing, cancel := context.WithTimeout(ctx, sweepLimit)
 	defer cancel()
+	looked := s.ports.Now()
 	inventory, err := on.backend.List(listing, s.ports.Instance)
+	if err != nil {
+		return err
+	}
+	// Read after the inventory: what was opened in between is known.
+	sessions, err := s.reviewSessions(ctx)
+	if err != nil {
+		return err
+	}
+	s.missSessions(ctx, on, sessions, inventory.Boxes, looked)
+	runs, err := s.neededBoxes(ctx)
 	if err != nil {
 		return err
 	}
 	swept := true
 	for _, box := range inventory.Boxes {
-		if s.isLeftover(box) {
+		if _, inSession := sessions[box.ID]; !inSession && !runs[box.ID] && s.isLeftover(box) {
 			swept = s.sweepAway(ctx, leftover{on.name, "box", box.ID, box.Labels}, func(ctx context.Context, id string) error {
 				return s.boxes.destroy(ctx, on, id)
 			}) && swept
@@ -128,6 +143,8 @@ func (s *Service) isLeftover(box core.Box) bool {
 		return true
 	case l.Server == s.ports.Server:
 		return s.boxes.isStray(box.ID)
+	case l.Purpose == core.PurposeSession: // no store knows it: whoever made it has had the time to say so
+		return now.Sub(box.Created) > 2*connectLimit || !s.ports.Alive(l.Server)
 	default:
 		return !s.ports.Alive(l.Server)
 	}

@@ -1,0 +1,143 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// GetRun returns what is known of the owner's run: its record, once it has ended. It waits for the end, at
+// most so long, and returns the record of a run under way if it has not come by then.
+func (s *Service) GetRun(ctx context.Context, owner, id string, wait time.Duration) (core.Record, error) {
+	u := s.runs.find(owner, id)
+	if u == nil {
+		return s.keptRun(ctx, owner, id)
+	}
+	timer := time.NewTimer(min(max(wait, 0), s.settings.SyncLimit))
+	defer timer.Stop()
+	select {
+	case <-u.done:
+		return u.record, u.err
+	case <-timer.C:
+		return s.soFar(ctx, u), nil
+	case <-ctx.Done():
+		return core.Record{}, cancelled(ctx)
+	}
+}
+
+// keptRun is a run of the store's.
+func (s *Service) keptRun(ctx context.Context, owner, id string) (core.Record, error) {
+	run, err := s.ports.Runs.Get(ctx, owner, id)
+	if err != nil {
+		return core.Record{}, unknownRun(err)
+	}
+	switch run.State {
+	case core.RunEnded:
+		return run.Record, run.Failure.Err()
+	case core.RunUnderWay:
+		return core.Record{
+			RunID: id, Status: core.StatusRunning, Session: run.Session, Backend: run.Backend,
+			Total:    s.ports.Now().Sub(run.Started),
+			Warnings: []string{"another server of this installation looks after the run; its output can be read once it has ended"},
+		}, nil
+	}
+	return core.Record{}, errLostRun()
+}
+
+func unknownRun(err error) error {
+	if !errors.Is(err, core.ErrNotFound) {
+		return err
+	}
+	return core.Errorf(core.ErrNotFound, "there is no such run, or its result was kept long enough").
+		WithHint("list_runs tells which there are")
+}
+
+// Runs lists the owner's runs, the latest first, at most limit of them, that began before; a zero time is now.
+func (s *Service) Runs(ctx context.Context, owner string, before time.Time, limit int) ([]core.Run, error) {
+	return s.ports.Runs.List(ctx, owner, before, limit)
+}
+
+// ReadOutput returns a part of what a run has written to one stream, while it runs or after.
+func (s *Service) ReadOutput(ctx context.Context, owner, id string, stream core.Stream, offset, limit int64) (core.OutputPiece, error) {
+	if offset < 0 {
+		return core.OutputPiece{}, core.Errorf(core.ErrInvalid, "offset is %d; it cannot be negative", offset)
+	}
+	if u := s.runs.find(owner, id); u != nil {
+		if _, guest := u.snapshot(); guest != nil {
+			return guest.Output(ctx, id, stream, offset, limit)
+		}
+		return core.OutputPiece{Offset: offset}, nil // it has not begun to print
+	}
+	record, err := s.keptRun(ctx, owner, id)
+	if err != nil {
+		return core.OutputPiece{}, err
+	}
+	return s.keptOutput(ctx, record, stream, offset, limit)
+}
+
+// keptOutput reads the output of a run that ended: the record's if it is whole, else the file's.
+func (s *Service) keptOutput(ctx context.Context, record core.Record, stream core.Stream, offset, limit int64) (core.OutputPiece, error) {
+	out := record.Stdout
+	if stream == core.Stderr {
+		out = record.Stderr
+	}
+	piece := core.OutputPiece{Offset: offset, Total: out.Total, Ended: record.Status != core.StatusRunning}
+	if out.Cut() == 0 {
+		whole := append(append([]byte{}, out.Head...), out.Tail...)
+		from := min(offset, int64(len(whole)))
+		piece.Data = whole[from:min(from+limit, int64(len(whole)))]
+		return piece, nil
+	}
+	file, _, err := s.ports.Artifacts.Open(ctx, record.RunID, string(stream)+".txt")
+	if err != nil {
+		return piece, core.Errorf(core.ErrNotFound, "the full %s of the run is not kept any more", stream)
+	}
+	defer func() { _ = file.Close() }() // it was only read
+	if _, err := file.Seek(offset, io.SeekStart); err != nil {
+		return piece, err
+	}
+	piece.Data, err = io.ReadAll(io.LimitReader(file, limit))
+	return piece, err
+}
+
+// WriteStdin sends more input to a run that was started with its input open; end closes it.
+func (s *Service) WriteStdin(ctx context.Context, owner, id string, data []byte, end bool) error {
+	if int64(len(data)) > s.settings.MaxStdin {
+		return core.Errorf(core.ErrInvalid, "the input has %d bytes; at most %d are allowed at once", len(data), s.settings.MaxStdin)
+	}
+	u := s.runs.find(owner, id)
+	if u == nil {
+		if _, err := s.keptRun(ctx, owner, id); err != nil {
+			return err
+		}
+		return core.Errorf(core.ErrInvalid, "the run has ended and reads no input any more")
+	}
+	select {
+	case <-u.begun:
+	case <-ctx.Done():
+		return cancelled(ctx)
+	}
+	_, guest := u.snapshot()
+	if guest == nil {
+		return core.Errorf(core.ErrInvalid, "the run has ended and reads no input any more")
+	}
+	return guest.WriteStdin(ctx, id, data, end)
+}
+
+// CancelRun ends a run, and returns its record.
+func (s *Service) CancelRun(ctx context.Context, owner, id string) (core.Record, error) {
+	u := s.runs.find(owner, id)
+	if u == nil {
+		return s.keptRun(ctx, owner, id)
+	}
+	u.cancel()
+	select {
+	case <-u.done:
+		return u.record, u.err
+	case <-ctx.Done():
+		return core.Record{}, cancelled(ctx)
+	}
+}

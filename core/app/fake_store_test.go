@@ -1,0 +1,142 @@
+package app_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// sessionStore keeps sessions in the order in which they were added.
+type sessionStore struct {
+	mu  sync.Mutex
+	all []core.Session
+}
+
+func (s *sessionStore) Add(_ context.Context, added core.Session) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, other := range s.all {
+		if other.ID == added.ID || added.Name != "" && other.Name == added.Name && other.Owner == added.Owner && other.Lost == "" {
+			return core.Errorf(core.ErrInvalid, "there is one")
+		}
+	}
+	s.all = append(s.all, added)
+	return nil
+}
+
+func (s *sessionStore) find(is func(core.Session) bool) (core.Session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var last core.Session
+	for _, session := range s.all {
+		if is(session) && (last.ID == "" || last.Lost != "" || session.Lost == "") {
+			last = session
+		}
+	}
+	if last.ID == "" {
+		return last, core.Errorf(core.ErrNotFound, "there is none")
+	}
+	return last, nil
+}
+
+func (s *sessionStore) Get(_ context.Context, owner, idOrName string) (core.Session, error) {
+	byID, err := s.find(func(have core.Session) bool { return have.Owner == owner && have.ID == idOrName })
+	if err == nil {
+		return byID, nil
+	}
+	return s.find(func(have core.Session) bool { return have.Owner == owner && have.Name == idOrName })
+}
+
+func (s *sessionStore) OfClient(_ context.Context, owner, client string) (core.Session, error) {
+	return s.find(func(have core.Session) bool {
+		return have.Owner == owner && have.Client == client && client != "" && have.Lost == ""
+	})
+}
+
+func (s *sessionStore) Update(_ context.Context, id string, change func(*core.Session) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.IndexFunc(s.all, func(have core.Session) bool { return have.ID == id })
+	if at < 0 {
+		return core.Errorf(core.ErrNotFound, "there is none")
+	}
+	changed := s.all[at]
+	if err := change(&changed); err != nil {
+		return err
+	}
+	s.all[at] = changed
+	return nil
+}
+
+func (s *sessionStore) List(_ context.Context, owner string) ([]core.Session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.all), func(have core.Session) bool { return owner != "" && have.Owner != owner }), nil
+}
+
+func (s *sessionStore) Remove(_ context.Context, id string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(have core.Session) bool { return have.ID == id })
+	return nil
+}
+
+// runStore keeps runs in the order in which they were first put.
+type runStore struct {
+	mu  sync.Mutex
+	all []core.Run
+}
+
+func (s *runStore) Put(_ context.Context, r core.Run) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.IndexFunc(s.all, func(have core.Run) bool { return have.ID == r.ID })
+	switch {
+	case at < 0:
+		s.all = append(s.all, r)
+	case s.all[at].State != core.RunUnderWay && r.State == core.RunUnderWay:
+		return core.Errorf(core.ErrInvalid, "it has ended")
+	default:
+		s.all[at] = r
+	}
+	return nil
+}
+
+func (s *runStore) list(is func(core.Run) bool) []core.Run {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.all), func(have core.Run) bool { return !is(have) })
+}
+
+func (s *runStore) Get(_ context.Context, owner, id string) (core.Run, error) {
+	found := s.list(func(have core.Run) bool { return have.ID == id && (owner == "" || have.Owner == owner) })
+	if len(found) == 0 {
+		return core.Run{}, core.Errorf(core.ErrNotFound, "there is none")
+	}
+	return found[0], nil
+}
+
+func (s *runStore) List(_ context.Context, owner string, before time.Time, limit int) ([]core.Run, error) {
+	found := s.list(func(have core.Run) bool {
+		return (owner == "" || have.Owner == owner) && (before.IsZero() || have.Started.Before(before))
+	})
+	slices.Reverse(found)
+	return found[:min(limit, len(found))], nil
+}
+
+func (s *runStore) UnderWay(context.Context) ([]core.Run, error) {
+	return s.list(func(have core.Run) bool { return have.State == core.RunUnderWay }), nil
+}
+
+func (s *runStore) Sweep(_ context.Context, before time.Time) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	had := len(s.all)
+	s.all = slices.DeleteFunc(s.all, func(have core.Run) bool {
+		return have.State != core.RunUnderWay && have.Ended.Before(before)
+	})
+	return had - len(s.all), nil
+}

@@ -1,0 +1,91 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// launch starts a run that goes on by itself, and waits for it as long as the caller should.
+func (s *Service) launch(ctx context.Context, j job, session string, progress func(core.Progress), do func(*run, context.Context) (core.Record, error)) (core.Record, error) {
+	working, release := s.whileOpen(context.WithoutCancel(ctx))
+	u, working := s.runs.open(working, j, session, progress)
+	r := &run{Service: s, job: j, under: u, progress: u.tell, clock: newStopwatch(s.ports.Now)}
+	r.spec.ID, r.spec.Stream = u.id, progress != nil
+	go func() {
+		defer release()
+		record, err := do(r, working)
+		if err != nil && working.Err() != nil && !errors.Is(err, core.ErrCancelled) {
+			err = cancelled(working)
+		}
+		s.runs.close(working, u, record, err)
+	}()
+	defer u.leave()
+	return s.follow(ctx, u, j.background)
+}
+
+// follow waits for the end of a run, but no longer than until the ceiling of calls: then, or as soon as the
+// program runs if the caller wants it so, the run goes on in the background. A caller that gives up ends it.
+func (s *Service) follow(ctx context.Context, u *underway, background bool) (core.Record, error) {
+	begun := u.begun
+	if !background {
+		begun = nil
+	}
+	var ceiling <-chan time.Time
+	if s.settings.SyncLimit > 0 {
+		timer := time.NewTimer(s.settings.SyncLimit)
+		defer timer.Stop()
+		ceiling = timer.C
+	}
+	select {
+	case <-u.done:
+		return u.record, u.err
+	case <-ctx.Done():
+		u.cancel()
+		<-u.done
+		return u.record, u.err
+	case <-begun:
+	case <-ceiling:
+	}
+	return s.detach(ctx, u)
+}
+
+// detach lets a run go on without its call.
+func (s *Service) detach(ctx context.Context, u *underway) (core.Record, error) {
+	select {
+	case <-u.done: // a program that cannot be started has no background to go on in
+		return u.record, u.err
+	default:
+	}
+	if err := s.runs.keep(ctx, u); err != nil {
+		u.cancel()
+		<-u.done
+		return core.Record{}, err
+	}
+	return s.soFar(ctx, u), nil
+}
+
+// soFarLimit bounds the look at what a run has printed so far: its box may be busy.
+const soFarLimit = time.Second
+
+// soFar is the record of a run under way.
+func (s *Service) soFar(ctx context.Context, u *underway) core.Record {
+	run, guest := u.snapshot()
+	record := core.Record{
+		RunID: run.ID, Status: core.StatusRunning, Session: run.Session, Backend: run.Backend,
+		Total: s.ports.Now().Sub(run.Started),
+	}
+	if guest == nil {
+		return record
+	}
+	ctx, cancel := context.WithTimeout(ctx, soFarLimit)
+	defer cancel()
+	for stream, out := range map[core.Stream]*core.Output{core.Stdout: &record.Stdout, core.Stderr: &record.Stderr} {
+		if piece, err := guest.Output(ctx, run.ID, stream, 0, s.settings.Output.Head); err == nil {
+			*out = core.Output{Head: piece.Data, Total: piece.Total}
+		}
+	}
+	return record
+}

@@ -1,0 +1,130 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// Sessions lists the owner's sessions, the oldest first. Those that are over are left out.
+func (s *Service) Sessions(ctx context.Context, owner string) ([]core.SessionInfo, error) {
+	all, err := s.ports.Sessions.List(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	list := []core.SessionInfo{}
+	for _, session := range all {
+		if session.Lost != "" || s.ports.Now().After(session.Expires()) {
+			continue
+		}
+		info := core.SessionInfo{Session: session}
+		s.sessions.mu.Lock()
+		if h := s.sessions.held[session.ID]; h != nil {
+			info.Busy, info.Waiting = h.line.state()
+		}
+		s.sessions.mu.Unlock()
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// StopSession ends a session, and returns once its box is gone. What runs in it is cancelled.
+func (s *Service) StopSession(ctx context.Context, owner, idOrName string) error {
+	session, err := s.session(ctx, owner, idOrName)
+	if err != nil {
+		return err
+	}
+	return s.stopSession(ctx, session)
+}
+
+func (s *Service) stopSession(ctx context.Context, session core.Session) error {
+	on, err := s.place(session.Backend)
+	if err != nil {
+		return err
+	}
+	s.runs.cancelSession(session.ID)
+	if err := s.boxes.destroy(ctx, on, session.Box); err != nil {
+		return err
+	}
+	s.sessions.drop(session.ID)
+	return s.ports.Sessions.Remove(ctx, session.ID)
+}
+
+// Inspect lists the variables of a session's interpreter.
+func (s *Service) Inspect(ctx context.Context, owner, idOrName string) ([]core.Variable, error) {
+	session, err := s.session(ctx, owner, idOrName)
+	if err != nil {
+		return nil, err
+	}
+	on, err := s.place(session.Backend)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Service: s, place: on}
+	guest, err := r.reach(ctx, s.sessions.hold(session.ID), session)
+	if err != nil {
+		return nil, err
+	}
+	return guest.Variables(ctx)
+}
+
+// endSessions ends the sessions that this server used last, as it ends itself: nobody is left to use them.
+func (s *Service) endSessions(ctx context.Context) error {
+	all, err := s.ports.Sessions.List(ctx, "")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, session := range all {
+		switch {
+		case session.Server != s.ports.Server || session.Lost != "":
+		case s.settings.Sessions.KeepOnExit:
+			s.sessions.drop(session.ID)
+			s.boxes.forget(session.Box)
+		default:
+			errs = append(errs, s.stopSession(ctx, session))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lostFor is how long the end of a session is remembered.
+const lostFor = 24 * time.Hour
+
+// reviewSessions ends sessions whose time is over, forgets old ones, and returns the boxes of those that live.
+func (s *Service) reviewSessions(ctx context.Context) (needed map[string]core.Session, err error) {
+	all, err := s.ports.Sessions.List(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	needed = map[string]core.Session{}
+	for _, session := range all {
+		switch now := s.ports.Now(); {
+		case session.Lost == "" && now.After(session.Expires()):
+			s.expire(ctx, session)
+		case session.Lost == "":
+			needed[session.Box] = session
+		case now.Sub(session.Used) > lostFor:
+			if err := s.ports.Sessions.Remove(ctx, session.ID); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return needed, nil
+}
+
+// missSessions marks the sessions on a backend whose boxes it does not have. One that is younger than the
+// look at the backend was not there yet.
+func (s *Service) missSessions(ctx context.Context, on *place, needed map[string]core.Session, boxes []core.Box, looked time.Time) {
+	running := map[string]bool{}
+	for _, box := range boxes {
+		running[box.ID] = box.State == core.BoxRunning
+	}
+	for _, session := range needed {
+		if session.Backend == on.name && !running[session.Box] && session.Created.Before(looked) {
+			s.lose(ctx, session, "its box was removed or has ended")
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// RunInSession runs a program in a session: the one with that id or name, or, for "", the connection's own,
+// which is made on first use. Calls to one session run one after the other. Otherwise it is as RunOnce.
+func (s *Service) RunInSession(ctx context.Context, idOrName string, r core.Request, progress func(core.Progress)) (core.Record, error) {
+	job, err := s.settings.plan(r, true)
+	if err != nil {
+		return core.Record{}, err
+	}
+	if idOrName != "" { // an error here needs no run
+		if _, err := s.session(ctx, r.Tenant, idOrName); err != nil {
+			return core.Record{}, err
+		}
+	}
+	return s.launch(ctx, job, "", progress, func(run *run, ctx context.Context) (core.Record, error) {
+		return run.within(ctx, idOrName)
+	})
+}
+
+// within runs the program in a session.
+func (r *run) within(ctx context.Context, idOrName string) (core.Record, error) {
+	r.clock.enter(core.PhaseQueue)
+	session, err := r.findSession(ctx, idOrName)
+	if err != nil {
+		return core.Record{}, err
+	}
+	r.under.into(session.ID)
+	held := r.sessions.hold(session.ID)
+	leave, err := held.line.enter(ctx, r.settings.Sessions.MaxQueued, r.tellPlace)
+	if err != nil {
+		return core.Record{}, err
+	}
+	defer leave()
+	if session, err = r.Service.session(ctx, r.tenant, session.ID); err != nil { // it may have ended meanwhile
+		return core.Record{}, err
+	}
+	if err := covers(session, r.requirements); err != nil {
+		return core.Record{}, err
+	}
+	if r.place, err = r.Service.place(session.Backend); err != nil {
+		return core.Record{}, err
+	}
+	defer r.busy(session.ID)()
+	r.clock.enter(core.PhaseBox)
+	guest, err := r.reach(ctx, held, session)
+	if err != nil {
+		return core.Record{}, err
+	}
+	return r.play(ctx, guest, session)
+}
+
+// tellPlace tells the caller how many are before it.
+func (r *run) tellPlace(before int) {
+	r.progress(core.Progress{Phase: core.PhaseQueue, Message: fmt.Sprintf("waiting for the sandbox: %d before this call", before)})
+}
+
+// covers refuses packages that a session's box was not made with.
+func covers(session core.Session, asked []core.Requirement) error {
+	have := map[string]bool{}
+	for _, text := range session.Requirements {
+		have[text] = true
+	}
+	for _, requirement := range asked {
+		if !have[requirement.String()] {
+			return core.Errorf(core.ErrUnsupported, "the sandbox was made without %s", requirement).
+				WithHint("make one with sandbox_initialize and name it in dependencies")
+		}
+	}
+	return nil
+}
+
+// play runs the program on the session's guest.
+func (r *run) play(ctx context.Context, guest execution.Guest, session core.Session) (core.Record, error) {
+	r.record.Image, r.spec.PythonPath = session.Image, session.PythonPath
+	exit, err := r.execute(ctx, guest, session.Box)
+	if err != nil {
+		if exit, err = r.explainSessionLoss(ctx, session, err); err != nil {
+			return core.Record{}, err
+		}
+	}
+	if exit.StateLost {
+		exit.Warnings = append(exit.Warnings, "the interpreter of the sandbox ended: its variables and imports are gone, its files are still there; the next call begins anew")
+	}
+	return r.conclude(ctx, guest, exit), nil
+}
+
+// reach returns the session's guest. A box that is not there any more ends the session.
+func (r *run) reach(ctx context.Context, held *held, session core.Session) (execution.Guest, error) {
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	if held.guest != nil {
+		return held.guest, nil
+	}
+	guest, err := r.ports.Guests.Connect(ctx, r.backend, session.Box)
+	if err != nil {
+		return nil, r.lossOf(ctx, session, err)
+	}
+	held.guest = guest
+	return guest, nil
+}
+
+// lossOf looks whether a session that could not be reached is over, and says so once.
+func (r *run) lossOf(ctx context.Context, session core.Session, err error) error {
+	if !errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrNotFound) {
+		return err
+	}
+	box, lookErr := r.look(ctx, r.ports.Instance, session.Box)
+	why := ""
+	switch {
+	case errors.Is(lookErr, core.ErrNotFound):
+		why = "its box was removed"
+	case lookErr != nil || box.State == core.BoxRunning:
+		return err // it may be there again in a moment
+	case box.OOMKilled:
+		why = "its box ran out of memory and ended"
+	default:
+		why = "its box has ended"
+	}
+	go r.lose(context.WithoutCancel(ctx), session, why) // its lock may be the caller's
+	return errExpired(why)
+}
+
+// explainSessionLoss is explainLoss for a box that more programs were to run in.
+func (r *run) explainSessionLoss(ctx context.Context, session core.Session, err error) (core.Exit, error) {
+	exit, err := r.explainLoss(ctx, session.Box, err)
+	if err == nil {
+		go r.lose(context.WithoutCancel(ctx), session, "its box ran out of memory and ended")
+		return exit, nil
+	}
+	return core.Exit{}, r.lossOf(ctx, session, err)
+}
+
+// beatTime is how often a session in use is marked as used: much less than the shortest idle time.
+const beatTime = 30 * time.Second
+
+// busy keeps a session from being idle until the returned function is called.
+func (r *run) busy(id string) (done func()) {
+	mark := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), keepLimit)
+		defer cancel()
+		err := r.ports.Sessions.Update(ctx, id, func(kept *core.Session) error {
+			kept.Used, kept.Server = r.ports.Now(), r.ports.Server
+			return nil
+		})
+		if err != nil && !errors.Is(err, core.ErrNotFound) {
+			r.ports.Log.Debug("the use of a session could not be kept", "session", id, "error", err)
+		}
+	}
+	over := make(chan struct{})
+	r.boxes.work.Go(func() {
+		for mark(); ; mark() {
+			select {
+			case <-time.After(beatTime):
+			case <-over:
+				mark()
+				return
+			}
+		}
+	})
+	return func() { close(over) }
+}

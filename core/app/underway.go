@@ -1,0 +1,161 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// underway is a run from its start to its record. It does not depend on the call that asked for it: that may
+// wait to the end, or go on without it.
+type underway struct {
+	id     string
+	owner  string
+	cancel context.CancelFunc
+	done   chan struct{} // closed once record and err are set
+	begun  chan struct{} // closed once the program has started, or will not
+
+	mu       sync.Mutex
+	progress func(core.Progress) // nil once nobody waits
+	guest    execution.Guest     // while the program runs
+	run      core.Run
+	kept     bool // the store knows it
+	settled  bool // begun is closed
+
+	record core.Record
+	err    error
+}
+
+// tell hands progress to the call that waits, if one does.
+func (u *underway) tell(p core.Progress) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.progress != nil {
+		u.progress(p)
+	}
+}
+
+// leave ends the reports to the call.
+func (u *underway) leave() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.progress = nil
+}
+
+// begin says that the program runs in a box from now on.
+func (u *underway) begin(guest execution.Guest, backend, box string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.guest, u.run.Backend, u.run.Box = guest, backend, box
+	if !u.settled {
+		u.settled = true
+		close(u.begun)
+	}
+}
+
+// into says in which session the program runs.
+func (u *underway) into(session string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.run.Session = session
+}
+
+// end sets the outcome, once.
+func (u *underway) end(record core.Record, err error, now time.Time) core.Run {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.record, u.err, u.guest = record, err, nil
+	u.run.State, u.run.Ended, u.run.Record, u.run.Failure = core.RunEnded, now, record, core.FailureOf(err)
+	if !u.settled {
+		u.settled = true
+		close(u.begun)
+	}
+	close(u.done)
+	return u.run
+}
+
+// snapshot is what is known of it now.
+func (u *underway) snapshot() (core.Run, execution.Guest) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.run, u.guest
+}
+
+// ledger knows every run: those under way, and, through the store, those that ended.
+type ledger struct {
+	ports Ports
+
+	mu   sync.Mutex
+	live map[string]*underway
+}
+
+func newLedger(ports Ports) *ledger { return &ledger{ports: ports, live: map[string]*underway{}} }
+
+// open begins a run that ends with ctx.
+func (l *ledger) open(ctx context.Context, j job, session string, progress func(core.Progress)) (*underway, context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	u := &underway{
+		id: l.ports.NewID(), owner: j.tenant, cancel: cancel, progress: progress,
+		done: make(chan struct{}), begun: make(chan struct{}),
+	}
+	u.run = core.Run{
+		ID: u.id, Owner: j.tenant, Session: session, Server: l.ports.Server, State: core.RunUnderWay,
+		Language: string(j.language), Summary: j.summary(), Started: l.ports.Now(), Timeout: j.spec.Timeout,
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.live[u.id] = u
+	return u, ctx
+}
+
+// close keeps how a run ended.
+func (l *ledger) close(ctx context.Context, u *underway, record core.Record, err error) {
+	run := u.end(record, err, l.ports.Now())
+	u.cancel()
+	keeping, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepLimit)
+	defer cancel()
+	if err := l.ports.Runs.Put(keeping, run); err != nil {
+		l.ports.Log.Warn("a run's result could not be kept", "run", u.id, "error", err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.live, u.id)
+}
+
+// keepLimit bounds one write to the store.
+const keepLimit = 5 * time.Second
+
+// keep has the store know of a run that goes on after its call. It must be known before the caller hears of it.
+func (l *ledger) keep(ctx context.Context, u *underway) error {
+	run, _ := u.snapshot()
+	err := l.ports.Runs.Put(ctx, run)
+	if errors.Is(err, core.ErrInvalid) { // it ended just now
+		return nil
+	}
+	return err
+}
+
+// find returns a run under way, or nil.
+func (l *ledger) find(owner, id string) *underway {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u := l.live[id]; u != nil && u.owner == owner {
+		return u
+	}
+	return nil
+}
+
+// cancelSession cancels the runs of a session that is about to go.
+func (l *ledger) cancelSession(session string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, u := range l.live {
+		if run, _ := u.snapshot(); run.Session == session {
+			u.cancel()
+		}
+	}
+}
