@@ -32,6 +32,7 @@ func decodeExit(e *guestv1.Exit, asked core.OutputLimits) core.Exit {
 		TimedOut:  e.GetTimedOut(),
 		Cancelled: e.GetCancelled(),
 		OOMKilled: e.GetOomKilled(),
+		StateLost: e.GetStateLost(),
 		Stdout:    decodeOutput(e.GetStdout(), asked),
 		Stderr:    decodeOutput(e.GetStderr(), asked),
 		Duration:  min(max(0, time.Duration(clamp(e.GetDurationUs(), int64(maxDuration/time.Microsecond)))*time.Microsecond), maxDuration),
@@ -43,10 +44,14 @@ func decodeExit(e *guestv1.Exit, asked core.OutputLimits) core.Exit {
 		exit.Signal = "SIGNAL"
 	}
 	var dropped int
-	exit.Files, dropped = decodeFiles(e.GetFiles())
+	exit.Files, dropped = decodeFiles(e.GetFiles(), maxFiles)
 	exit.Warnings = decodeWarnings(e.GetWarnings())
 	if dropped > 0 {
 		exit.Warnings = append(exit.Warnings, fmt.Sprintf("%d files with impossible names or too many are not returned", dropped))
+	}
+	exit.Displays, dropped = decodeDisplays(e.GetDisplays())
+	if dropped > 0 {
+		exit.Warnings = append(exit.Warnings, fmt.Sprintf("%d displayed values are of no known form or too many and are not shown", dropped))
 	}
 	return exit
 }
@@ -69,11 +74,11 @@ func decodeOutput(o *guestv1.Output, asked core.OutputLimits) core.Output {
 	return core.Output{Head: head, Tail: tail, Total: total, Spilled: clamp(o.GetSpilled(), min(total, max(0, asked.Spill)))}
 }
 
-func decodeFiles(sent []*guestv1.FileInfo) (files []core.FileInfo, dropped int) {
+func decodeFiles(sent []*guestv1.FileInfo, most int) (files []core.FileInfo, dropped int) {
 	seen := map[string]bool{}
 	for _, file := range sent {
 		path := string(file.GetPath())
-		if len(files) == maxFiles || seen[path] || !plain(path) {
+		if len(files) == most || seen[path] || !plain(path) {
 			dropped++
 			continue
 		}
@@ -103,16 +108,7 @@ func decodeWarnings(sent []string) []string {
 		if len(warnings) == maxWarnings {
 			break
 		}
-		text = strings.Map(func(r rune) rune {
-			if r < ' ' || r == 0x7f {
-				return ' '
-			}
-			return r
-		}, strings.ToValidUTF8(text, "?"))
-		if len(text) > maxWarning {
-			text = strings.ToValidUTF8(text[:maxWarning], "")
-		}
-		if strings.TrimSpace(text) != "" {
+		if text = line(text, maxWarning); strings.TrimSpace(text) != "" {
 			warnings = append(warnings, text)
 		}
 	}

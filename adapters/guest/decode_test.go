@@ -67,7 +67,8 @@ func believable(t *testing.T, e core.Exit) {
 	}
 	believableOutput(t, e.Stdout)
 	believableOutput(t, e.Stderr)
-	if len(e.Files) > maxFiles || len(e.Warnings) > maxWarnings+1 {
+	believableDisplays(t, e.Displays)
+	if len(e.Files) > maxFiles || len(e.Warnings) > maxWarnings+2 {
 		t.Errorf("%d files, %d warnings", len(e.Files), len(e.Warnings))
 	}
 	for _, f := range e.Files {
@@ -105,6 +106,7 @@ func FuzzExit(f *testing.F) {
 		{Code: 1, Signal: "SIGKILL", Warnings: []string{"w\n"}, DurationUs: -1},
 		{Stdout: &guestv1.Output{Head: []byte("head is long enough"), Tail: []byte("tail too"), Total: 99, Spilled: 1}},
 		{Files: []*guestv1.FileInfo{{Path: []byte("../a"), Size: 1}, {Path: []byte("a/b"), Size: -1}}},
+		{Displays: []*guestv1.Display{{MimeType: "text/plain", Data: []byte("1\xff")}, {MimeType: "image/png", Data: []byte(pngHead)}}},
 	} {
 		data, err := proto.Marshal(e)
 		if err != nil {

@@ -61,6 +61,26 @@ func (stalling) ReadOutput(ctx context.Context, _ *guestv1.ReadOutputRequest) (*
 	return nil, wait(ctx)
 }
 
+func (stalling) Attach(ctx context.Context, _ *guestv1.AttachRequest) (*guestv1.AttachResponse, error) {
+	return nil, wait(ctx)
+}
+
+func (stalling) WriteStdin(ctx context.Context, _ *guestv1.WriteStdinRequest) (*guestv1.WriteStdinResponse, error) {
+	return nil, wait(ctx)
+}
+
+func (stalling) Variables(ctx context.Context, _ *guestv1.VariablesRequest) (*guestv1.VariablesResponse, error) {
+	return nil, wait(ctx)
+}
+
+func (stalling) ListFiles(ctx context.Context, _ *guestv1.ListFilesRequest) (*guestv1.ListFilesResponse, error) {
+	return nil, wait(ctx)
+}
+
+func (stalling) RemoveFile(ctx context.Context, _ *guestv1.RemoveFileRequest) (*guestv1.RemoveFileResponse, error) {
+	return nil, wait(ctx)
+}
+
 func (stalling) Preview(ctx context.Context, _ *guestv1.PreviewRequest) (*guestv1.PreviewResponse, error) {
 	return nil, wait(ctx)
 }
@@ -128,8 +148,15 @@ func TestNothingWaitsForEver(t *testing.T) {
 			_, err := g.ReadOutput(ctx, "x", core.Stdout, io.Discard, 1)
 			return err
 		},
-		"WriteFile": func(ctx context.Context) error { return g.WriteFile(ctx, "x", strings.NewReader("x")) },
-		"Preview":   func(ctx context.Context) error { _, err := g.Preview(ctx, "x", 1); return err },
+		"WriteFile":  func(ctx context.Context) error { return g.WriteFile(ctx, "x", strings.NewReader("x")) },
+		"Attach":     func(ctx context.Context) error { _, err := g.Attach(ctx, "x"); return err },
+		"Kill":       func(ctx context.Context) error { return g.Kill(ctx, "x") },
+		"Output":     func(ctx context.Context) error { _, err := g.Output(ctx, "x", core.Stdout, 0, 1); return err },
+		"WriteStdin": func(ctx context.Context) error { return g.WriteStdin(ctx, "x", []byte("x"), true) },
+		"Variables":  func(ctx context.Context) error { _, err := g.Variables(ctx); return err },
+		"ListFiles":  func(ctx context.Context) error { _, err := g.ListFiles(ctx, ""); return err },
+		"RemoveFile": func(ctx context.Context) error { return g.RemoveFile(ctx, "x") },
+		"Preview":    func(ctx context.Context) error { _, err := g.Preview(ctx, "x", 1); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -73,7 +73,10 @@ func (g *Guest) conduct(caller, inner context.Context, spec core.RunSpec, pump *
 		return stream(caller, ctx, client, spec, pump)
 	})
 	if errors.Is(err, errLost) {
-		return g.attach(inner, spec.ID)
+		exit, err = g.attach(inner, spec.ID)
+		if errors.Is(err, core.ErrNotFound) {
+			err = errRunLost()
+		}
 	}
 	return exit, err
 }
@@ -138,7 +141,7 @@ func (g *Guest) attach(ctx context.Context, id string) (*guestv1.Exit, error) {
 		switch {
 		case err == nil && response.GetExit() != nil:
 			return response.GetExit(), nil
-		case err == nil || errors.Is(err, core.ErrNotFound):
+		case err == nil:
 			return nil, errRunLost()
 		case !errors.Is(err, errLost) && core.KindOf(err) != core.ErrUnavailable:
 			return nil, err
@@ -166,8 +169,12 @@ func check(spec core.RunSpec) error {
 	switch {
 	case spec.ID == "":
 		return core.Errorf(core.ErrInvalid, "a run needs an id")
-	case (spec.Code == nil) == (len(spec.Argv) == 0):
-		return core.Errorf(core.ErrInvalid, "a run has either code or a command")
+	case spec.Code == nil && len(spec.Argv) == 0:
+		return core.Errorf(core.ErrInvalid, "a run has neither code nor a command")
+	case (spec.CodeFile != "") != (spec.Code != nil && len(spec.Argv) > 0):
+		return core.Errorf(core.ErrInvalid, "a run with code and a command names the argument that stands for the code's file; no other does")
+	case spec.Session && (spec.Code == nil || len(spec.Argv) > 0):
+		return core.Errorf(core.ErrInvalid, "only Python code runs in a session's interpreter")
 	case len(spec.Code) > maxCode:
 		return core.Errorf(core.ErrInvalid, "the code has %d bytes: at most %d are allowed", len(spec.Code), maxCode).
 			WithHint("write large data into a file of the workspace")
@@ -175,7 +182,7 @@ func check(spec core.RunSpec) error {
 		return core.Errorf(core.ErrInvalid, "stdin has %d bytes: at most %d are allowed", len(spec.Stdin), maxStdin).
 			WithHint("write large data into a file of the workspace")
 	}
-	texts := append(append([]string{spec.ID, spec.Dir}, spec.Argv...), spec.PythonPath...)
+	texts := append(append([]string{spec.ID, spec.Dir, spec.CodeFile}, spec.Argv...), spec.PythonPath...)
 	for name, value := range spec.Env {
 		texts = append(texts, name, value)
 	}
@@ -190,7 +197,7 @@ func check(spec core.RunSpec) error {
 func encodeSpec(spec core.RunSpec) *guestv1.RunSpec {
 	return &guestv1.RunSpec{
 		Id:          spec.ID,
-		Python:      spec.Code != nil,
+		Python:      spec.Code != nil && len(spec.Argv) == 0,
 		Argv:        spec.Argv,
 		HasStdin:    spec.Stdin != nil,
 		Dir:         spec.Dir,
@@ -201,6 +208,10 @@ func encodeSpec(spec core.RunSpec) *guestv1.RunSpec {
 		OutputTail:  spec.Output.Tail,
 		OutputSpill: spec.Output.Spill,
 		Stream:      spec.Stream,
+		Session:     spec.Session,
+		Keep:        spec.Keep,
+		CodeFile:    spec.CodeFile,
+		OpenStdin:   spec.OpenStdin,
 	}
 }
 

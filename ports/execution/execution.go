@@ -71,8 +71,44 @@ type Guest interface {
 	// exit says cancelled. sink may be nil; it gets output while it is produced if the spec
 	// asks for that, may miss some, and never slows the program down. A program that fails is
 	// not an error. An interpreter that the image lacks is core.ErrUnsupported; a working
-	// directory that does not exist is core.ErrInvalid.
+	// directory that does not exist is core.ErrInvalid. Runs in one box go one after the other, in the
+	// order in which they came.
+	//
+	// With spec.Session the lasting interpreter is made at the first such run, with that one's environment:
+	// later ones' is not looked at. The interpreter's working directory is changed only by a Dir that is not
+	// empty. The exit of a run after which the interpreter is gone has StateLost, once; the next run finds
+	// a new one. When a Session run is out of time or killed, its code gets KeyboardInterrupt first, and
+	// what it remembers is lost only if it does not end by that.
+	//
+	// With spec.Keep the run ends when its program does, and what that has started goes on; without, nothing
+	// of it is alive. Out of time or killed, a Keep run loses all that it has started, and nothing that was
+	// there before; only if that cannot be told apart in a few seconds, all in the box ends, and the exit
+	// has StateLost if there was an interpreter.
 	Run(ctx context.Context, spec core.RunSpec, sink func(core.Stream, []byte)) (core.Exit, error)
+
+	// Attach waits for a run that was begun by another server, and returns its exit. When ctx ends the run
+	// goes on. A run that the box does not know is core.ErrNotFound: it never began, or it ended before the
+	// last eight that did.
+	Attach(ctx context.Context, run string) (core.Exit, error)
+
+	// Kill ends a run, or keeps it from starting; it does not wait for that. An unknown run, or one
+	// that has ended, is no error.
+	Kill(ctx context.Context, run string) error
+
+	// Output returns what a run has written to one stream from offset on, at most limit bytes of it and at
+	// most 1 MiB; the run may be under way. What is beyond spec.Output.Spill is not there to be read: then the
+	// piece is empty, although its Total is larger. An unknown run is core.ErrNotFound, a negative offset or a limit that
+	// is not positive core.ErrInvalid.
+	Output(ctx context.Context, run string, stream core.Stream, offset, limit int64) (core.OutputPiece, error)
+
+	// WriteStdin gives a run with OpenStdin more of it, and with end no more after that. It returns when all is
+	// in the program's pipe; when ctx ends before that, a part may be. A run that is unknown or has ended is
+	// core.ErrNotFound; one whose stdin is closed is core.ErrInvalid.
+	WriteStdin(ctx context.Context, run string, data []byte, end bool) error
+
+	// Variables describes at most 1000 variables of the lasting interpreter, by name; none if there is no
+	// interpreter yet. While it runs code this is core.ErrUnavailable.
+	Variables(ctx context.Context) ([]core.Variable, error)
 
 	// ReadOutput copies what was spilled of one stream of a run that ended to w, at most limit bytes.
 	ReadOutput(ctx context.Context, run string, stream core.Stream, w io.Writer, limit int64) (int64, error)
@@ -84,6 +120,16 @@ type Guest interface {
 	// ReadFile copies a regular file of the workspace to w. One longer than limit bytes is
 	// core.ErrExhausted. Links are not followed: core.ErrInvalid.
 	ReadFile(ctx context.Context, path string, w io.Writer, limit int64) (int64, error)
+
+	// ListFiles returns the regular files in a folder of the workspace and in the folders below it, by
+	// path, which is relative to the workspace; dir "" is the workspace. Links are not followed. If there are more than
+	// 10,000, some of them come with core.ErrExhausted. A folder that is not there is core.ErrNotFound, what is none
+	// core.ErrInvalid.
+	ListFiles(ctx context.Context, dir string) ([]core.FileInfo, error)
+
+	// RemoveFile removes a file of the workspace, or a link but not what it leads to. A missing one is
+	// core.ErrNotFound; a folder, and a path through a link, is core.ErrInvalid.
+	RemoveFile(ctx context.Context, path string) error
 
 	// Preview renders an image file of the workspace in at most limit bytes. The original
 	// bytes come back if they fit. What is not a readable image is core.ErrUnsupported.

@@ -116,6 +116,13 @@ func (c *Capture) Result() Result {
 	return r
 }
 
+// Total returns how many bytes have been written so far.
+func (c *Capture) Total() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.total
+}
+
 // ReadAt reads what was spilled. It returns io.EOF at its end.
 func (c *Capture) ReadAt(p []byte, offset int64) (int, error) {
 	c.mu.Lock()

@@ -78,7 +78,7 @@ func (r *Runner) perform(run *Run) (core.Exit, error) {
 	if err != nil {
 		return core.Exit{}, err
 	}
-	streams, err := newStdio(run.spec.Stdin)
+	streams, err := newStdio(run.spec.Stdin != nil || run.spec.OpenStdin)
 	if err != nil {
 		return core.Exit{}, err
 	}
@@ -90,7 +90,7 @@ func (r *Runner) perform(run *Run) (core.Exit, error) {
 		streams.close()
 		return core.Exit{}, err
 	}
-	streams.start(run.spec.Stdin, run.captures)
+	streams.start(run)
 	status, why, err := r.await(run, process)
 	exit := exitOf(status, why.cause)
 	exit.Duration = time.Since(began)

@@ -7,6 +7,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"sync"
@@ -53,6 +54,7 @@ type Run struct {
 	spec     core.RunSpec
 	captures [2]*capture.Capture
 	live     [2]*capture.Live // nil unless asked for
+	input    *input           // nil unless its stdin is open
 
 	kill    sync.Once
 	killed  chan struct{}
@@ -70,6 +72,9 @@ func New(config Config) *Runner {
 	return r
 }
 
+// Variables describes what the lasting interpreter remembers.
+func (r *Runner) Variables() ([]core.Variable, error) { return nil, nil }
+
 // Begin reserves the run's id, so that it can be killed from now on. Either Start or Abandon follows.
 func (r *Runner) Begin(spec core.RunSpec) (*Run, error) {
 	if err := check(spec); err != nil {
@@ -81,6 +86,9 @@ func (r *Runner) Begin(spec core.RunSpec) (*Run, error) {
 			run.live[i] = capture.NewLive(liveSize)
 		}
 		run.captures[i] = capture.New(limits(spec.Output), run.live[i])
+	}
+	if spec.OpenStdin {
+		run.input = newInput()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,20 +181,43 @@ func (r *Runner) Wait(ctx context.Context, id string) (core.Exit, error) {
 	}
 }
 
-// ReadOutput reads what was spilled of a run that ended. It returns io.EOF at the end.
-func (r *Runner) ReadOutput(id string, stream core.Stream, data []byte, offset int64) (int, error) {
+// ReadOutput reads into data what has been spilled of a run so far; eof says that nothing has after that.
+func (r *Runner) ReadOutput(id string, stream core.Stream, data []byte, offset int64) (piece core.OutputPiece, eof bool, err error) {
 	run := r.find(id)
-	if run == nil || !run.ended() {
-		return 0, core.Errorf(core.ErrNotFound, "this box has no output of such a run").
+	if run == nil {
+		return piece, false, core.Errorf(core.ErrNotFound, "this box has no output of such a run").
 			WithHint("the output of the last few runs is kept")
 	}
+	c := run.captures[0]
 	switch stream {
 	case core.Stdout:
-		return run.captures[0].ReadAt(data, offset)
 	case core.Stderr:
-		return run.captures[1].ReadAt(data, offset)
+		c = run.captures[1]
+	default:
+		return piece, false, core.Errorf(core.ErrInvalid, "there is no stream %q", stream)
 	}
-	return 0, core.Errorf(core.ErrInvalid, "there is no stream %q", stream)
+	ended := run.ended() // before it is read, so that what it wrote last is not missed
+	n, err := c.ReadAt(data, offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return piece, false, core.Errorf(core.ErrInternal, "the output cannot be read: %w", err)
+	}
+	return core.OutputPiece{Data: data[:n], Offset: offset, Total: c.Total(), Ended: ended}, err != nil, nil
+}
+
+// WriteStdin gives a run more of its stdin, and returns how much of that there was room for.
+func (r *Runner) WriteStdin(id string, data []byte, end bool) (int, error) {
+	run := r.find(id)
+	switch {
+	case run == nil || run.ended():
+		return 0, errUnknown()
+	case run.input == nil:
+		return 0, errStdinClosed()
+	}
+	n, err := run.input.add(data, end)
+	if err != nil && run.ended() {
+		err = errUnknown()
+	}
+	return n, err
 }
 
 func (r *Runner) find(id string) *Run {
@@ -221,6 +252,3 @@ func (run *Run) ended() bool {
 		return false
 	}
 }
-
-// EOF reports whether err only says that nothing comes any more.
-func EOF(err error) bool { return err == io.EOF } //nolint:errorlint // ReadAt returns it bare

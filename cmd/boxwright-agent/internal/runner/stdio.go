@@ -29,17 +29,18 @@ type stdio struct {
 	ending chan struct{} // closed once all writers are dead: nothing more can gather
 }
 
-func newStdio(stdin []byte) (*stdio, error) {
+// newStdio opens them; open says that there is a stdin, whatever is in it.
+func newStdio(open bool) (*stdio, error) {
 	s := &stdio{child: [3]int{-1, -1, -1}, ending: make(chan struct{})}
-	if err := s.open(stdin); err != nil {
+	if err := s.open(open); err != nil {
 		s.close()
 		return nil, core.Errorf(core.ErrExhausted, "no pipes for the program: %w", err)
 	}
 	return s, nil
 }
 
-func (s *stdio) open(stdin []byte) (err error) {
-	if stdin == nil {
+func (s *stdio) open(input bool) (err error) {
+	if !input {
 		s.child[0], err = unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	} else {
 		s.child[0], s.input, err = pipe(false)
@@ -69,11 +70,14 @@ func pipe(weRead bool) (theirs int, ours *os.File, err error) {
 }
 
 // start begins to feed and to read. A program that ends without reading its stdin is no error.
-func (s *stdio) start(stdin []byte, captures [2]*capture.Capture) {
+func (s *stdio) start(run *Run) {
 	s.closeChild()
-	if s.input != nil {
+	switch {
+	case run.input != nil:
+		run.input.open(s.input, run.spec.Stdin)
+	case s.input != nil:
 		go func() {
-			_, _ = s.input.Write(stdin)
+			_, _ = s.input.Write(run.spec.Stdin)
 			_ = s.input.Close()
 		}()
 	}
@@ -81,7 +85,7 @@ func (s *stdio) start(stdin []byte, captures [2]*capture.Capture) {
 		s.done[i] = make(chan struct{})
 		go func() {
 			defer close(s.done[i])
-			s.read(file, captures[i])
+			s.read(file, run.captures[i])
 		}()
 	}
 }

@@ -1,8 +1,11 @@
 package server
 
 import (
+	"fmt"
 	"strings"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/boxwright/boxwright/core"
 	guestv1 "github.com/boxwright/boxwright/proto/boxwright/guest/v1"
@@ -18,8 +21,12 @@ func decodeSpec(s *guestv1.RunSpec) core.RunSpec {
 		Timeout:    time.Duration(s.GetTimeoutMs()) * time.Millisecond,
 		Output:     core.OutputLimits{Head: s.GetOutputHead(), Tail: s.GetOutputTail(), Spill: s.GetOutputSpill()},
 		Stream:     s.GetStream(),
+		Session:    s.GetSession(),
+		Keep:       s.GetKeep(),
+		CodeFile:   s.GetCodeFile(),
+		OpenStdin:  s.GetOpenStdin(),
 	}
-	if s.GetPython() {
+	if hasCode(s) {
 		spec.Code = []byte{}
 	}
 	return spec
@@ -35,15 +42,53 @@ func encodeExit(e core.Exit) *guestv1.Exit {
 		Stdout:     encodeOutput(e.Stdout),
 		Stderr:     encodeOutput(e.Stderr),
 		DurationUs: e.Duration.Microseconds(),
+		StateLost:  e.StateLost,
 	}
-	for _, file := range e.Files {
-		exit.Files = append(exit.Files, &guestv1.FileInfo{Path: []byte(file.Path), Size: file.Size})
-	}
+	exit.Files = encodeFiles(e.Files)
 	for _, warning := range e.Warnings {
 		exit.Warnings = append(exit.Warnings, strings.ToValidUTF8(warning, "?"))
 	}
+	encodeDisplays(exit, e.Displays)
 	return exit
 }
+
+// maxExit is the size of an exit in bytes that is sure to fit one message of ttrpc's, which has 4 MB at the most.
+const maxExit = 4<<20 - 64<<10
+
+// encodeDisplays adds what there is room for: what was asked for of a run's output comes first.
+func encodeDisplays(exit *guestv1.Exit, displays []core.Display) {
+	const perDisplay = 64 // bytes of its type, and of what stands around it
+	room, dropped := maxExit-proto.Size(exit), 0
+	for _, d := range displays {
+		size := len(d.Data) + perDisplay
+		if size > room {
+			dropped++
+			continue
+		}
+		room -= size
+		exit.Displays = append(exit.Displays, &guestv1.Display{MimeType: d.MIMEType, Data: d.Data})
+	}
+	if dropped > 0 {
+		exit.Warnings = append(exit.Warnings, fmt.Sprintf("%d displayed values are too large to be returned with the output", dropped))
+	}
+}
+
+func encodeFiles(files []core.FileInfo) (sent []*guestv1.FileInfo) {
+	for _, file := range files {
+		sent = append(sent, &guestv1.FileInfo{Path: []byte(file.Path), Size: file.Size})
+	}
+	return sent
+}
+
+func encodeVariables(variables []core.Variable) (sent []*guestv1.Variable) {
+	for _, v := range variables {
+		sent = append(sent, &guestv1.Variable{Name: v.Name, Type: v.Type, Shape: v.Shape, Size: v.Size, Value: v.Value})
+	}
+	return sent
+}
+
+// hasCode reports whether code follows the spec.
+func hasCode(s *guestv1.RunSpec) bool { return s.GetPython() || s.GetCodeFile() != "" }
 
 func encodeOutput(o core.Output) *guestv1.Output {
 	return &guestv1.Output{Head: o.Head, Tail: o.Tail, Total: o.Total, Spilled: o.Spilled}

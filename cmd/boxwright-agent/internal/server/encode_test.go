@@ -65,6 +65,7 @@ func TestExitIsSentWhole(t *testing.T) {
 	want := &guestv1.Exit{
 		Code: int32(exit.Code), Signal: "SIGTERM", TimedOut: true, Cancelled: true, OomKilled: true, DurationUs: 7000,
 		Files: []*guestv1.FileInfo{{Path: []byte("SIGTERM"), Size: exit.Files[0].Size}}, Warnings: []string{"SIGTERM"},
+		Displays: []*guestv1.Display{{MimeType: "SIGTERM", Data: []byte{7}}}, StateLost: true,
 		Stdout: &guestv1.Output{Head: []byte{7}, Tail: []byte{7}, Total: exit.Stdout.Total, Spilled: exit.Stdout.Spilled},
 	}
 	want.Stderr = want.Stdout
@@ -73,17 +74,31 @@ func TestExitIsSentWhole(t *testing.T) {
 	}
 }
 
+// TestDisplaysFitTheMessage: what was printed comes first.
+func TestDisplaysFitTheMessage(t *testing.T) {
+	large := make([]byte, 640<<10)
+	stream := core.Output{Head: large, Tail: large}
+	sent := encodeExit(core.Exit{Stdout: stream, Stderr: stream, Displays: []core.Display{
+		{MIMEType: "image/png", Data: make([]byte, 2<<20)}, {MIMEType: "text/plain", Data: []byte("1")},
+	}})
+	if len(sent.GetDisplays()) != 1 || len(sent.GetWarnings()) != 1 || proto.Size(sent) > 4<<20 {
+		t.Errorf("%d displays, %q, %d bytes", len(sent.GetDisplays()), sent.GetWarnings(), proto.Size(sent))
+	}
+}
+
 // TestSpecIsTakenWhole: every field of a spec that is sent means something to a run.
 func TestSpecIsTakenWhole(t *testing.T) {
 	sent := &guestv1.RunSpec{
 		Id: "id", Python: true, Argv: []string{"a"}, HasStdin: true, Dir: "d", Env: map[string]string{"k": "v"},
 		PythonPath: []string{"p"}, TimeoutMs: 3, OutputHead: 4, OutputTail: 5, OutputSpill: 6, Stream: true,
+		Session: true, Keep: true, CodeFile: "{file}", OpenStdin: true,
 	}
 	checkFull(t, sent.ProtoReflect())
 	got := decodeSpec(sent)
 	want := core.RunSpec{
 		ID: "id", Code: []byte{}, Argv: []string{"a"}, Dir: "d", Env: map[string]string{"k": "v"}, PythonPath: []string{"p"},
 		Timeout: 3 * time.Millisecond, Output: core.OutputLimits{Head: 4, Tail: 5, Spill: 6}, Stream: true,
+		Session: true, Keep: true, CodeFile: "{file}", OpenStdin: true,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)

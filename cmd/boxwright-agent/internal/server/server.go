@@ -5,9 +5,7 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"time"
@@ -71,11 +69,46 @@ func (s *Server) Kill(_ context.Context, req *guestv1.KillRequest) (*guestv1.Kil
 // ReadOutput implements the service.
 func (s *Server) ReadOutput(_ context.Context, req *guestv1.ReadOutputRequest) (*guestv1.ReadOutputResponse, error) {
 	data := make([]byte, pieceSize(req.GetLength()))
-	n, err := s.Runner.ReadOutput(req.GetId(), core.Stream(req.GetStream()), data, req.GetOffset())
-	if err != nil && !errors.Is(err, io.EOF) {
+	piece, eof, err := s.Runner.ReadOutput(req.GetId(), core.Stream(req.GetStream()), data, req.GetOffset())
+	if err != nil {
 		return nil, wire.ToStatus(err)
 	}
-	return &guestv1.ReadOutputResponse{Data: data[:n], Eof: err != nil}, nil
+	return &guestv1.ReadOutputResponse{Data: piece.Data, Eof: eof, Total: piece.Total, Ended: piece.Ended}, nil
+}
+
+// WriteStdin implements the service.
+func (s *Server) WriteStdin(_ context.Context, req *guestv1.WriteStdinRequest) (*guestv1.WriteStdinResponse, error) {
+	n, err := s.Runner.WriteStdin(req.GetId(), req.GetData(), req.GetEnd())
+	if err != nil {
+		return nil, wire.ToStatus(err)
+	}
+	return &guestv1.WriteStdinResponse{Taken: int64(n)}, nil
+}
+
+// Variables implements the service.
+func (s *Server) Variables(context.Context, *guestv1.VariablesRequest) (*guestv1.VariablesResponse, error) {
+	variables, err := s.Runner.Variables()
+	if err != nil {
+		return nil, wire.ToStatus(err)
+	}
+	return &guestv1.VariablesResponse{Variables: encodeVariables(variables)}, nil
+}
+
+// ListFiles implements the service.
+func (s *Server) ListFiles(_ context.Context, req *guestv1.ListFilesRequest) (*guestv1.ListFilesResponse, error) {
+	files, cut, err := s.Workspace.List(string(req.GetDir()))
+	if err != nil {
+		return nil, wire.ToStatus(err)
+	}
+	return &guestv1.ListFilesResponse{Files: encodeFiles(files), Cut: cut}, nil
+}
+
+// RemoveFile implements the service.
+func (s *Server) RemoveFile(_ context.Context, req *guestv1.RemoveFileRequest) (*guestv1.RemoveFileResponse, error) {
+	if err := s.Workspace.Remove(string(req.GetPath())); err != nil {
+		return nil, wire.ToStatus(err)
+	}
+	return &guestv1.RemoveFileResponse{}, nil
 }
 
 // ReadFile implements the service.

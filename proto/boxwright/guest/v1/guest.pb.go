@@ -121,7 +121,7 @@ type RunSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Chosen by the host, unique in the box.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Python source follows in code chunks; otherwise argv is set.
+	// Python source follows in code chunks, to be run as it is; otherwise argv is set.
 	Python bool `protobuf:"varint,2,opt,name=python,proto3" json:"python,omitempty"`
 	// A program and its arguments.
 	Argv []string `protobuf:"bytes,3,rep,name=argv,proto3" json:"argv,omitempty"`
@@ -142,7 +142,16 @@ type RunSpec struct {
 	// Bytes of each stream spilled.
 	OutputSpill int64 `protobuf:"varint,11,opt,name=output_spill,json=outputSpill,proto3" json:"output_spill,omitempty"`
 	// Send output while it is produced.
-	Stream        bool `protobuf:"varint,12,opt,name=stream,proto3" json:"stream,omitempty"`
+	Stream bool `protobuf:"varint,12,opt,name=stream,proto3" json:"stream,omitempty"`
+	// The Python source runs in the lasting interpreter, which keeps its variables.
+	Session bool `protobuf:"varint,13,opt,name=session,proto3" json:"session,omitempty"`
+	// What the program has started goes on when the program ends by itself.
+	Keep bool `protobuf:"varint,14,opt,name=keep,proto3" json:"keep,omitempty"`
+	// Source follows in code chunks, to be put into a file; this is the argument that stands for the file,
+	// "{file}" with the ending that it gets.
+	CodeFile string `protobuf:"bytes,15,opt,name=code_file,json=codeFile,proto3" json:"code_file,omitempty"`
+	// More of stdin may come by WriteStdin, until that says that it is the end.
+	OpenStdin     bool `protobuf:"varint,16,opt,name=open_stdin,json=openStdin,proto3" json:"open_stdin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -257,6 +266,34 @@ func (x *RunSpec) GetOutputSpill() int64 {
 func (x *RunSpec) GetStream() bool {
 	if x != nil {
 		return x.Stream
+	}
+	return false
+}
+
+func (x *RunSpec) GetSession() bool {
+	if x != nil {
+		return x.Session
+	}
+	return false
+}
+
+func (x *RunSpec) GetKeep() bool {
+	if x != nil {
+		return x.Keep
+	}
+	return false
+}
+
+func (x *RunSpec) GetCodeFile() string {
+	if x != nil {
+		return x.CodeFile
+	}
+	return ""
+}
+
+func (x *RunSpec) GetOpenStdin() bool {
+	if x != nil {
+		return x.OpenStdin
 	}
 	return false
 }
@@ -597,6 +634,61 @@ func (x *Output) GetSpilled() int64 {
 	return 0
 }
 
+// Display is a value in one of the forms in which a notebook shows it.
+type Display struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its form.
+	MimeType string `protobuf:"bytes,1,opt,name=mime_type,json=mimeType,proto3" json:"mime_type,omitempty"`
+	// Bytes.
+	Data          []byte `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Display) Reset() {
+	*x = Display{}
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Display) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Display) ProtoMessage() {}
+
+func (x *Display) ProtoReflect() protoreflect.Message {
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Display.ProtoReflect.Descriptor instead.
+func (*Display) Descriptor() ([]byte, []int) {
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Display) GetMimeType() string {
+	if x != nil {
+		return x.MimeType
+	}
+	return ""
+}
+
+func (x *Display) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 // FileInfo is a changed file.
 type FileInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -610,7 +702,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[7]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -622,7 +714,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[7]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -635,7 +727,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{7}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *FileInfo) GetPath() []byte {
@@ -674,14 +766,18 @@ type Exit struct {
 	// One sentence each.
 	Warnings []string `protobuf:"bytes,9,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	// Wall clock, microseconds.
-	DurationUs    int64 `protobuf:"varint,10,opt,name=duration_us,json=durationUs,proto3" json:"duration_us,omitempty"`
+	DurationUs int64 `protobuf:"varint,10,opt,name=duration_us,json=durationUs,proto3" json:"duration_us,omitempty"`
+	// What a session's code showed.
+	Displays []*Display `protobuf:"bytes,11,rep,name=displays,proto3" json:"displays,omitempty"`
+	// The lasting interpreter has ended, and what it remembered is gone.
+	StateLost     bool `protobuf:"varint,12,opt,name=state_lost,json=stateLost,proto3" json:"state_lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Exit) Reset() {
 	*x = Exit{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[8]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -693,7 +789,7 @@ func (x *Exit) String() string {
 func (*Exit) ProtoMessage() {}
 
 func (x *Exit) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[8]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -706,7 +802,7 @@ func (x *Exit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exit.ProtoReflect.Descriptor instead.
 func (*Exit) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{8}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Exit) GetCode() int32 {
@@ -779,6 +875,20 @@ func (x *Exit) GetDurationUs() int64 {
 	return 0
 }
 
+func (x *Exit) GetDisplays() []*Display {
+	if x != nil {
+		return x.Displays
+	}
+	return nil
+}
+
+func (x *Exit) GetStateLost() bool {
+	if x != nil {
+		return x.StateLost
+	}
+	return false
+}
+
 // AttachRequest names a run.
 type AttachRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -790,7 +900,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[9]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +912,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[9]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +925,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{9}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -836,7 +946,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[10]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +958,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[10]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +971,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{10}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AttachResponse) GetExit() *Exit {
@@ -882,7 +992,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[11]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -894,7 +1004,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[11]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -907,7 +1017,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{11}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *KillRequest) GetId() string {
@@ -926,7 +1036,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[12]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -938,7 +1048,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[12]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -951,7 +1061,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{12}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{13}
 }
 
 // ReadOutputRequest names one stream of a run.
@@ -971,7 +1081,7 @@ type ReadOutputRequest struct {
 
 func (x *ReadOutputRequest) Reset() {
 	*x = ReadOutputRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[13]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -983,7 +1093,7 @@ func (x *ReadOutputRequest) String() string {
 func (*ReadOutputRequest) ProtoMessage() {}
 
 func (x *ReadOutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[13]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -996,7 +1106,7 @@ func (x *ReadOutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadOutputRequest.ProtoReflect.Descriptor instead.
 func (*ReadOutputRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{13}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReadOutputRequest) GetId() string {
@@ -1032,15 +1142,19 @@ type ReadOutputResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Bytes.
 	Data []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
-	// Nothing comes after them.
-	Eof           bool `protobuf:"varint,2,opt,name=eof,proto3" json:"eof,omitempty"`
+	// Nothing has been spilled after them.
+	Eof bool `protobuf:"varint,2,opt,name=eof,proto3" json:"eof,omitempty"`
+	// Bytes that the run has written so far.
+	Total int64 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
+	// The run has ended: it writes no more.
+	Ended         bool `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReadOutputResponse) Reset() {
 	*x = ReadOutputResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[14]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1166,7 @@ func (x *ReadOutputResponse) String() string {
 func (*ReadOutputResponse) ProtoMessage() {}
 
 func (x *ReadOutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[14]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1179,7 @@ func (x *ReadOutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadOutputResponse.ProtoReflect.Descriptor instead.
 func (*ReadOutputResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{14}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReadOutputResponse) GetData() []byte {
@@ -1080,6 +1194,295 @@ func (x *ReadOutputResponse) GetEof() bool {
 		return x.Eof
 	}
 	return false
+}
+
+func (x *ReadOutputResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *ReadOutputResponse) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+// WriteStdinRequest is the next piece of a run's stdin.
+type WriteStdinRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// Bytes.
+	Data []byte `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	// Nothing comes after them.
+	End           bool `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WriteStdinRequest) Reset() {
+	*x = WriteStdinRequest{}
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WriteStdinRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WriteStdinRequest) ProtoMessage() {}
+
+func (x *WriteStdinRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WriteStdinRequest.ProtoReflect.Descriptor instead.
+func (*WriteStdinRequest) Descriptor() ([]byte, []int) {
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *WriteStdinRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *WriteStdinRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *WriteStdinRequest) GetEnd() bool {
+	if x != nil {
+		return x.End
+	}
+	return false
+}
+
+// WriteStdinResponse says how much was taken.
+type WriteStdinResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Bytes; the rest is to be sent again. The end is taken only with the last byte.
+	Taken         int64 `protobuf:"varint,1,opt,name=taken,proto3" json:"taken,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WriteStdinResponse) Reset() {
+	*x = WriteStdinResponse{}
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WriteStdinResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WriteStdinResponse) ProtoMessage() {}
+
+func (x *WriteStdinResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WriteStdinResponse.ProtoReflect.Descriptor instead.
+func (*WriteStdinResponse) Descriptor() ([]byte, []int) {
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *WriteStdinResponse) GetTaken() int64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
+// VariablesRequest is empty.
+type VariablesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VariablesRequest) Reset() {
+	*x = VariablesRequest{}
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VariablesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VariablesRequest) ProtoMessage() {}
+
+func (x *VariablesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VariablesRequest.ProtoReflect.Descriptor instead.
+func (*VariablesRequest) Descriptor() ([]byte, []int) {
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{18}
+}
+
+// VariablesResponse is what the interpreter says of its variables.
+type VariablesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By name.
+	Variables     []*Variable `protobuf:"bytes,1,rep,name=variables,proto3" json:"variables,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VariablesResponse) Reset() {
+	*x = VariablesResponse{}
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VariablesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VariablesResponse) ProtoMessage() {}
+
+func (x *VariablesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VariablesResponse.ProtoReflect.Descriptor instead.
+func (*VariablesResponse) Descriptor() ([]byte, []int) {
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *VariablesResponse) GetVariables() []*Variable {
+	if x != nil {
+		return x.Variables
+	}
+	return nil
+}
+
+// Variable is one of them.
+type Variable struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// "DataFrame".
+	Type string `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
+	// "3×4"; empty when it has none.
+	Shape string `protobuf:"bytes,3,opt,name=shape,proto3" json:"shape,omitempty"`
+	// Bytes; 0 when that is not known.
+	Size int64 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	// Shortened.
+	Value         string `protobuf:"bytes,5,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Variable) Reset() {
+	*x = Variable{}
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Variable) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Variable) ProtoMessage() {}
+
+func (x *Variable) ProtoReflect() protoreflect.Message {
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Variable.ProtoReflect.Descriptor instead.
+func (*Variable) Descriptor() ([]byte, []int) {
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Variable) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Variable) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *Variable) GetShape() string {
+	if x != nil {
+		return x.Shape
+	}
+	return ""
+}
+
+func (x *Variable) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Variable) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
 }
 
 // WriteFileRequest is a path, bytes, or the end.
@@ -1097,7 +1500,7 @@ type WriteFileRequest struct {
 
 func (x *WriteFileRequest) Reset() {
 	*x = WriteFileRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[15]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1109,7 +1512,7 @@ func (x *WriteFileRequest) String() string {
 func (*WriteFileRequest) ProtoMessage() {}
 
 func (x *WriteFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[15]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1122,7 +1525,7 @@ func (x *WriteFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteFileRequest.ProtoReflect.Descriptor instead.
 func (*WriteFileRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{15}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *WriteFileRequest) GetPath() []byte {
@@ -1155,7 +1558,7 @@ type WriteFileResponse struct {
 
 func (x *WriteFileResponse) Reset() {
 	*x = WriteFileResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[16]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1570,7 @@ func (x *WriteFileResponse) String() string {
 func (*WriteFileResponse) ProtoMessage() {}
 
 func (x *WriteFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[16]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1583,7 @@ func (x *WriteFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteFileResponse.ProtoReflect.Descriptor instead.
 func (*WriteFileResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{16}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{22}
 }
 
 // ReadFileRequest names a file.
@@ -1198,7 +1601,7 @@ type ReadFileRequest struct {
 
 func (x *ReadFileRequest) Reset() {
 	*x = ReadFileRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[17]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1210,7 +1613,7 @@ func (x *ReadFileRequest) String() string {
 func (*ReadFileRequest) ProtoMessage() {}
 
 func (x *ReadFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[17]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1223,7 +1626,7 @@ func (x *ReadFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFileRequest.ProtoReflect.Descriptor instead.
 func (*ReadFileRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{17}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReadFileRequest) GetPath() []byte {
@@ -1260,7 +1663,7 @@ type ReadFileResponse struct {
 
 func (x *ReadFileResponse) Reset() {
 	*x = ReadFileResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[18]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1675,7 @@ func (x *ReadFileResponse) String() string {
 func (*ReadFileResponse) ProtoMessage() {}
 
 func (x *ReadFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[18]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1688,7 @@ func (x *ReadFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFileResponse.ProtoReflect.Descriptor instead.
 func (*ReadFileResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{18}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReadFileResponse) GetData() []byte {
@@ -1302,6 +1705,190 @@ func (x *ReadFileResponse) GetEof() bool {
 	return false
 }
 
+// ListFilesRequest names a folder.
+type ListFilesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Relative to the workspace; empty is the workspace.
+	Dir           []byte `protobuf:"bytes,1,opt,name=dir,proto3" json:"dir,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFilesRequest) Reset() {
+	*x = ListFilesRequest{}
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFilesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFilesRequest) ProtoMessage() {}
+
+func (x *ListFilesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFilesRequest.ProtoReflect.Descriptor instead.
+func (*ListFilesRequest) Descriptor() ([]byte, []int) {
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ListFilesRequest) GetDir() []byte {
+	if x != nil {
+		return x.Dir
+	}
+	return nil
+}
+
+// ListFilesResponse is what lies in it.
+type ListFilesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By path, which is relative to the workspace.
+	Files []*FileInfo `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
+	// There are more.
+	Cut           bool `protobuf:"varint,2,opt,name=cut,proto3" json:"cut,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFilesResponse) Reset() {
+	*x = ListFilesResponse{}
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFilesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFilesResponse) ProtoMessage() {}
+
+func (x *ListFilesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFilesResponse.ProtoReflect.Descriptor instead.
+func (*ListFilesResponse) Descriptor() ([]byte, []int) {
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ListFilesResponse) GetFiles() []*FileInfo {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *ListFilesResponse) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
+// RemoveFileRequest names a file.
+type RemoveFileRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Relative to the workspace.
+	Path          []byte `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveFileRequest) Reset() {
+	*x = RemoveFileRequest{}
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveFileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveFileRequest) ProtoMessage() {}
+
+func (x *RemoveFileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveFileRequest.ProtoReflect.Descriptor instead.
+func (*RemoveFileRequest) Descriptor() ([]byte, []int) {
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *RemoveFileRequest) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+// RemoveFileResponse is empty.
+type RemoveFileResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveFileResponse) Reset() {
+	*x = RemoveFileResponse{}
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveFileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveFileResponse) ProtoMessage() {}
+
+func (x *RemoveFileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveFileResponse.ProtoReflect.Descriptor instead.
+func (*RemoveFileResponse) Descriptor() ([]byte, []int) {
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{28}
+}
+
 // PreviewRequest names an image file.
 type PreviewRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1315,7 +1902,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[19]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1914,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[19]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1927,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{19}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PreviewRequest) GetPath() []byte {
@@ -1372,7 +1959,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[20]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1384,7 +1971,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[20]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1397,7 +1984,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{20}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PreviewResponse) GetMimeType() string {
@@ -1429,7 +2016,7 @@ const file_boxwright_guest_v1_guest_proto_rawDesc = "" +
 	"\x0fDescribeRequest\"D\n" +
 	"\x10DescribeResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x16\n" +
-	"\x06python\x18\x02 \x01(\tR\x06python\"\xa1\x03\n" +
+	"\x06python\x18\x02 \x01(\tR\x06python\"\x8b\x04\n" +
 	"\aRunSpec\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06python\x18\x02 \x01(\bR\x06python\x12\x12\n" +
@@ -1447,7 +2034,12 @@ const file_boxwright_guest_v1_guest_proto_rawDesc = "" +
 	" \x01(\x03R\n" +
 	"outputTail\x12!\n" +
 	"\foutput_spill\x18\v \x01(\x03R\voutputSpill\x12\x16\n" +
-	"\x06stream\x18\f \x01(\bR\x06stream\x1a6\n" +
+	"\x06stream\x18\f \x01(\bR\x06stream\x12\x18\n" +
+	"\asession\x18\r \x01(\bR\asession\x12\x12\n" +
+	"\x04keep\x18\x0e \x01(\bR\x04keep\x12\x1b\n" +
+	"\tcode_file\x18\x0f \x01(\tR\bcodeFile\x12\x1d\n" +
+	"\n" +
+	"open_stdin\x18\x10 \x01(\bR\topenStdin\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8d\x01\n" +
@@ -1469,10 +2061,13 @@ const file_boxwright_guest_v1_guest_proto_rawDesc = "" +
 	"\x04head\x18\x01 \x01(\fR\x04head\x12\x12\n" +
 	"\x04tail\x18\x02 \x01(\fR\x04tail\x12\x14\n" +
 	"\x05total\x18\x03 \x01(\x03R\x05total\x12\x18\n" +
-	"\aspilled\x18\x04 \x01(\x03R\aspilled\"2\n" +
+	"\aspilled\x18\x04 \x01(\x03R\aspilled\":\n" +
+	"\aDisplay\x12\x1b\n" +
+	"\tmime_type\x18\x01 \x01(\tR\bmimeType\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"2\n" +
 	"\bFileInfo\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x12\n" +
-	"\x04size\x18\x02 \x01(\x03R\x04size\"\xe5\x02\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\"\xbd\x03\n" +
 	"\x04Exit\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\tR\x06signal\x12\x1b\n" +
@@ -1486,7 +2081,10 @@ const file_boxwright_guest_v1_guest_proto_rawDesc = "" +
 	"\bwarnings\x18\t \x03(\tR\bwarnings\x12\x1f\n" +
 	"\vduration_us\x18\n" +
 	" \x01(\x03R\n" +
-	"durationUs\"\x1f\n" +
+	"durationUs\x127\n" +
+	"\bdisplays\x18\v \x03(\v2\x1b.boxwright.guest.v1.DisplayR\bdisplays\x12\x1d\n" +
+	"\n" +
+	"state_lost\x18\f \x01(\bR\tstateLost\"\x1f\n" +
 	"\rAttachRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\">\n" +
 	"\x0eAttachResponse\x12,\n" +
@@ -1498,10 +2096,27 @@ const file_boxwright_guest_v1_guest_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\tR\x06stream\x12\x16\n" +
 	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12\x16\n" +
-	"\x06length\x18\x04 \x01(\x03R\x06length\":\n" +
+	"\x06length\x18\x04 \x01(\x03R\x06length\"f\n" +
 	"\x12ReadOutputResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x10\n" +
-	"\x03eof\x18\x02 \x01(\bR\x03eof\"R\n" +
+	"\x03eof\x18\x02 \x01(\bR\x03eof\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\x12\x14\n" +
+	"\x05ended\x18\x04 \x01(\bR\x05ended\"I\n" +
+	"\x11WriteStdinRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x12\x10\n" +
+	"\x03end\x18\x03 \x01(\bR\x03end\"*\n" +
+	"\x12WriteStdinResponse\x12\x14\n" +
+	"\x05taken\x18\x01 \x01(\x03R\x05taken\"\x12\n" +
+	"\x10VariablesRequest\"O\n" +
+	"\x11VariablesResponse\x12:\n" +
+	"\tvariables\x18\x01 \x03(\v2\x1c.boxwright.guest.v1.VariableR\tvariables\"r\n" +
+	"\bVariable\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04type\x18\x02 \x01(\tR\x04type\x12\x14\n" +
+	"\x05shape\x18\x03 \x01(\tR\x05shape\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x14\n" +
+	"\x05value\x18\x05 \x01(\tR\x05value\"R\n" +
 	"\x10WriteFileRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x16\n" +
@@ -1513,23 +2128,37 @@ const file_boxwright_guest_v1_guest_proto_rawDesc = "" +
 	"\x06length\x18\x03 \x01(\x03R\x06length\"8\n" +
 	"\x10ReadFileResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x10\n" +
-	"\x03eof\x18\x02 \x01(\bR\x03eof\":\n" +
+	"\x03eof\x18\x02 \x01(\bR\x03eof\"$\n" +
+	"\x10ListFilesRequest\x12\x10\n" +
+	"\x03dir\x18\x01 \x01(\fR\x03dir\"Y\n" +
+	"\x11ListFilesResponse\x122\n" +
+	"\x05files\x18\x01 \x03(\v2\x1c.boxwright.guest.v1.FileInfoR\x05files\x12\x10\n" +
+	"\x03cut\x18\x02 \x01(\bR\x03cut\"'\n" +
+	"\x11RemoveFileRequest\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\"\x14\n" +
+	"\x12RemoveFileResponse\":\n" +
 	"\x0ePreviewRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x03R\x05limit\"Z\n" +
 	"\x0fPreviewResponse\x12\x1b\n" +
 	"\tmime_type\x18\x01 \x01(\tR\bmimeType\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x16\n" +
-	"\x06shrunk\x18\x03 \x01(\bR\x06shrunk2\xb3\x05\n" +
+	"\x06shrunk\x18\x03 \x01(\bR\x06shrunk2\xa1\b\n" +
 	"\fGuestService\x12U\n" +
 	"\bDescribe\x12#.boxwright.guest.v1.DescribeRequest\x1a$.boxwright.guest.v1.DescribeResponse\x12J\n" +
 	"\x03Run\x12\x1e.boxwright.guest.v1.RunRequest\x1a\x1f.boxwright.guest.v1.RunResponse(\x010\x01\x12O\n" +
 	"\x06Attach\x12!.boxwright.guest.v1.AttachRequest\x1a\".boxwright.guest.v1.AttachResponse\x12I\n" +
 	"\x04Kill\x12\x1f.boxwright.guest.v1.KillRequest\x1a .boxwright.guest.v1.KillResponse\x12[\n" +
 	"\n" +
-	"ReadOutput\x12%.boxwright.guest.v1.ReadOutputRequest\x1a&.boxwright.guest.v1.ReadOutputResponse\x12\\\n" +
+	"ReadOutput\x12%.boxwright.guest.v1.ReadOutputRequest\x1a&.boxwright.guest.v1.ReadOutputResponse\x12[\n" +
+	"\n" +
+	"WriteStdin\x12%.boxwright.guest.v1.WriteStdinRequest\x1a&.boxwright.guest.v1.WriteStdinResponse\x12X\n" +
+	"\tVariables\x12$.boxwright.guest.v1.VariablesRequest\x1a%.boxwright.guest.v1.VariablesResponse\x12\\\n" +
 	"\tWriteFile\x12$.boxwright.guest.v1.WriteFileRequest\x1a%.boxwright.guest.v1.WriteFileResponse(\x010\x01\x12U\n" +
-	"\bReadFile\x12#.boxwright.guest.v1.ReadFileRequest\x1a$.boxwright.guest.v1.ReadFileResponse\x12R\n" +
+	"\bReadFile\x12#.boxwright.guest.v1.ReadFileRequest\x1a$.boxwright.guest.v1.ReadFileResponse\x12X\n" +
+	"\tListFiles\x12$.boxwright.guest.v1.ListFilesRequest\x1a%.boxwright.guest.v1.ListFilesResponse\x12[\n" +
+	"\n" +
+	"RemoveFile\x12%.boxwright.guest.v1.RemoveFileRequest\x1a&.boxwright.guest.v1.RemoveFileResponse\x12R\n" +
 	"\aPreview\x12\".boxwright.guest.v1.PreviewRequest\x1a#.boxwright.guest.v1.PreviewResponseBAZ?github.com/boxwright/boxwright/proto/boxwright/guest/v1;guestv1b\x06proto3"
 
 var (
@@ -1544,7 +2173,7 @@ func file_boxwright_guest_v1_guest_proto_rawDescGZIP() []byte {
 	return file_boxwright_guest_v1_guest_proto_rawDescData
 }
 
-var file_boxwright_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_boxwright_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_boxwright_guest_v1_guest_proto_goTypes = []any{
 	(*DescribeRequest)(nil),    // 0: boxwright.guest.v1.DescribeRequest
 	(*DescribeResponse)(nil),   // 1: boxwright.guest.v1.DescribeResponse
@@ -1553,52 +2182,73 @@ var file_boxwright_guest_v1_guest_proto_goTypes = []any{
 	(*RunResponse)(nil),        // 4: boxwright.guest.v1.RunResponse
 	(*Chunk)(nil),              // 5: boxwright.guest.v1.Chunk
 	(*Output)(nil),             // 6: boxwright.guest.v1.Output
-	(*FileInfo)(nil),           // 7: boxwright.guest.v1.FileInfo
-	(*Exit)(nil),               // 8: boxwright.guest.v1.Exit
-	(*AttachRequest)(nil),      // 9: boxwright.guest.v1.AttachRequest
-	(*AttachResponse)(nil),     // 10: boxwright.guest.v1.AttachResponse
-	(*KillRequest)(nil),        // 11: boxwright.guest.v1.KillRequest
-	(*KillResponse)(nil),       // 12: boxwright.guest.v1.KillResponse
-	(*ReadOutputRequest)(nil),  // 13: boxwright.guest.v1.ReadOutputRequest
-	(*ReadOutputResponse)(nil), // 14: boxwright.guest.v1.ReadOutputResponse
-	(*WriteFileRequest)(nil),   // 15: boxwright.guest.v1.WriteFileRequest
-	(*WriteFileResponse)(nil),  // 16: boxwright.guest.v1.WriteFileResponse
-	(*ReadFileRequest)(nil),    // 17: boxwright.guest.v1.ReadFileRequest
-	(*ReadFileResponse)(nil),   // 18: boxwright.guest.v1.ReadFileResponse
-	(*PreviewRequest)(nil),     // 19: boxwright.guest.v1.PreviewRequest
-	(*PreviewResponse)(nil),    // 20: boxwright.guest.v1.PreviewResponse
-	nil,                        // 21: boxwright.guest.v1.RunSpec.EnvEntry
+	(*Display)(nil),            // 7: boxwright.guest.v1.Display
+	(*FileInfo)(nil),           // 8: boxwright.guest.v1.FileInfo
+	(*Exit)(nil),               // 9: boxwright.guest.v1.Exit
+	(*AttachRequest)(nil),      // 10: boxwright.guest.v1.AttachRequest
+	(*AttachResponse)(nil),     // 11: boxwright.guest.v1.AttachResponse
+	(*KillRequest)(nil),        // 12: boxwright.guest.v1.KillRequest
+	(*KillResponse)(nil),       // 13: boxwright.guest.v1.KillResponse
+	(*ReadOutputRequest)(nil),  // 14: boxwright.guest.v1.ReadOutputRequest
+	(*ReadOutputResponse)(nil), // 15: boxwright.guest.v1.ReadOutputResponse
+	(*WriteStdinRequest)(nil),  // 16: boxwright.guest.v1.WriteStdinRequest
+	(*WriteStdinResponse)(nil), // 17: boxwright.guest.v1.WriteStdinResponse
+	(*VariablesRequest)(nil),   // 18: boxwright.guest.v1.VariablesRequest
+	(*VariablesResponse)(nil),  // 19: boxwright.guest.v1.VariablesResponse
+	(*Variable)(nil),           // 20: boxwright.guest.v1.Variable
+	(*WriteFileRequest)(nil),   // 21: boxwright.guest.v1.WriteFileRequest
+	(*WriteFileResponse)(nil),  // 22: boxwright.guest.v1.WriteFileResponse
+	(*ReadFileRequest)(nil),    // 23: boxwright.guest.v1.ReadFileRequest
+	(*ReadFileResponse)(nil),   // 24: boxwright.guest.v1.ReadFileResponse
+	(*ListFilesRequest)(nil),   // 25: boxwright.guest.v1.ListFilesRequest
+	(*ListFilesResponse)(nil),  // 26: boxwright.guest.v1.ListFilesResponse
+	(*RemoveFileRequest)(nil),  // 27: boxwright.guest.v1.RemoveFileRequest
+	(*RemoveFileResponse)(nil), // 28: boxwright.guest.v1.RemoveFileResponse
+	(*PreviewRequest)(nil),     // 29: boxwright.guest.v1.PreviewRequest
+	(*PreviewResponse)(nil),    // 30: boxwright.guest.v1.PreviewResponse
+	nil,                        // 31: boxwright.guest.v1.RunSpec.EnvEntry
 }
 var file_boxwright_guest_v1_guest_proto_depIdxs = []int32{
-	21, // 0: boxwright.guest.v1.RunSpec.env:type_name -> boxwright.guest.v1.RunSpec.EnvEntry
+	31, // 0: boxwright.guest.v1.RunSpec.env:type_name -> boxwright.guest.v1.RunSpec.EnvEntry
 	2,  // 1: boxwright.guest.v1.RunRequest.spec:type_name -> boxwright.guest.v1.RunSpec
 	5,  // 2: boxwright.guest.v1.RunResponse.output:type_name -> boxwright.guest.v1.Chunk
-	8,  // 3: boxwright.guest.v1.RunResponse.exit:type_name -> boxwright.guest.v1.Exit
+	9,  // 3: boxwright.guest.v1.RunResponse.exit:type_name -> boxwright.guest.v1.Exit
 	6,  // 4: boxwright.guest.v1.Exit.stdout:type_name -> boxwright.guest.v1.Output
 	6,  // 5: boxwright.guest.v1.Exit.stderr:type_name -> boxwright.guest.v1.Output
-	7,  // 6: boxwright.guest.v1.Exit.files:type_name -> boxwright.guest.v1.FileInfo
-	8,  // 7: boxwright.guest.v1.AttachResponse.exit:type_name -> boxwright.guest.v1.Exit
-	0,  // 8: boxwright.guest.v1.GuestService.Describe:input_type -> boxwright.guest.v1.DescribeRequest
-	3,  // 9: boxwright.guest.v1.GuestService.Run:input_type -> boxwright.guest.v1.RunRequest
-	9,  // 10: boxwright.guest.v1.GuestService.Attach:input_type -> boxwright.guest.v1.AttachRequest
-	11, // 11: boxwright.guest.v1.GuestService.Kill:input_type -> boxwright.guest.v1.KillRequest
-	13, // 12: boxwright.guest.v1.GuestService.ReadOutput:input_type -> boxwright.guest.v1.ReadOutputRequest
-	15, // 13: boxwright.guest.v1.GuestService.WriteFile:input_type -> boxwright.guest.v1.WriteFileRequest
-	17, // 14: boxwright.guest.v1.GuestService.ReadFile:input_type -> boxwright.guest.v1.ReadFileRequest
-	19, // 15: boxwright.guest.v1.GuestService.Preview:input_type -> boxwright.guest.v1.PreviewRequest
-	1,  // 16: boxwright.guest.v1.GuestService.Describe:output_type -> boxwright.guest.v1.DescribeResponse
-	4,  // 17: boxwright.guest.v1.GuestService.Run:output_type -> boxwright.guest.v1.RunResponse
-	10, // 18: boxwright.guest.v1.GuestService.Attach:output_type -> boxwright.guest.v1.AttachResponse
-	12, // 19: boxwright.guest.v1.GuestService.Kill:output_type -> boxwright.guest.v1.KillResponse
-	14, // 20: boxwright.guest.v1.GuestService.ReadOutput:output_type -> boxwright.guest.v1.ReadOutputResponse
-	16, // 21: boxwright.guest.v1.GuestService.WriteFile:output_type -> boxwright.guest.v1.WriteFileResponse
-	18, // 22: boxwright.guest.v1.GuestService.ReadFile:output_type -> boxwright.guest.v1.ReadFileResponse
-	20, // 23: boxwright.guest.v1.GuestService.Preview:output_type -> boxwright.guest.v1.PreviewResponse
-	16, // [16:24] is the sub-list for method output_type
-	8,  // [8:16] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	8,  // 6: boxwright.guest.v1.Exit.files:type_name -> boxwright.guest.v1.FileInfo
+	7,  // 7: boxwright.guest.v1.Exit.displays:type_name -> boxwright.guest.v1.Display
+	9,  // 8: boxwright.guest.v1.AttachResponse.exit:type_name -> boxwright.guest.v1.Exit
+	20, // 9: boxwright.guest.v1.VariablesResponse.variables:type_name -> boxwright.guest.v1.Variable
+	8,  // 10: boxwright.guest.v1.ListFilesResponse.files:type_name -> boxwright.guest.v1.FileInfo
+	0,  // 11: boxwright.guest.v1.GuestService.Describe:input_type -> boxwright.guest.v1.DescribeRequest
+	3,  // 12: boxwright.guest.v1.GuestService.Run:input_type -> boxwright.guest.v1.RunRequest
+	10, // 13: boxwright.guest.v1.GuestService.Attach:input_type -> boxwright.guest.v1.AttachRequest
+	12, // 14: boxwright.guest.v1.GuestService.Kill:input_type -> boxwright.guest.v1.KillRequest
+	14, // 15: boxwright.guest.v1.GuestService.ReadOutput:input_type -> boxwright.guest.v1.ReadOutputRequest
+	16, // 16: boxwright.guest.v1.GuestService.WriteStdin:input_type -> boxwright.guest.v1.WriteStdinRequest
+	18, // 17: boxwright.guest.v1.GuestService.Variables:input_type -> boxwright.guest.v1.VariablesRequest
+	21, // 18: boxwright.guest.v1.GuestService.WriteFile:input_type -> boxwright.guest.v1.WriteFileRequest
+	23, // 19: boxwright.guest.v1.GuestService.ReadFile:input_type -> boxwright.guest.v1.ReadFileRequest
+	25, // 20: boxwright.guest.v1.GuestService.ListFiles:input_type -> boxwright.guest.v1.ListFilesRequest
+	27, // 21: boxwright.guest.v1.GuestService.RemoveFile:input_type -> boxwright.guest.v1.RemoveFileRequest
+	29, // 22: boxwright.guest.v1.GuestService.Preview:input_type -> boxwright.guest.v1.PreviewRequest
+	1,  // 23: boxwright.guest.v1.GuestService.Describe:output_type -> boxwright.guest.v1.DescribeResponse
+	4,  // 24: boxwright.guest.v1.GuestService.Run:output_type -> boxwright.guest.v1.RunResponse
+	11, // 25: boxwright.guest.v1.GuestService.Attach:output_type -> boxwright.guest.v1.AttachResponse
+	13, // 26: boxwright.guest.v1.GuestService.Kill:output_type -> boxwright.guest.v1.KillResponse
+	15, // 27: boxwright.guest.v1.GuestService.ReadOutput:output_type -> boxwright.guest.v1.ReadOutputResponse
+	17, // 28: boxwright.guest.v1.GuestService.WriteStdin:output_type -> boxwright.guest.v1.WriteStdinResponse
+	19, // 29: boxwright.guest.v1.GuestService.Variables:output_type -> boxwright.guest.v1.VariablesResponse
+	22, // 30: boxwright.guest.v1.GuestService.WriteFile:output_type -> boxwright.guest.v1.WriteFileResponse
+	24, // 31: boxwright.guest.v1.GuestService.ReadFile:output_type -> boxwright.guest.v1.ReadFileResponse
+	26, // 32: boxwright.guest.v1.GuestService.ListFiles:output_type -> boxwright.guest.v1.ListFilesResponse
+	28, // 33: boxwright.guest.v1.GuestService.RemoveFile:output_type -> boxwright.guest.v1.RemoveFileResponse
+	30, // 34: boxwright.guest.v1.GuestService.Preview:output_type -> boxwright.guest.v1.PreviewResponse
+	23, // [23:35] is the sub-list for method output_type
+	11, // [11:23] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_boxwright_guest_v1_guest_proto_init() }
@@ -1622,7 +2272,7 @@ func file_boxwright_guest_v1_guest_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boxwright_guest_v1_guest_proto_rawDesc), len(file_boxwright_guest_v1_guest_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -13,8 +13,12 @@ type GuestServiceService interface {
 	Attach(context.Context, *AttachRequest) (*AttachResponse, error)
 	Kill(context.Context, *KillRequest) (*KillResponse, error)
 	ReadOutput(context.Context, *ReadOutputRequest) (*ReadOutputResponse, error)
+	WriteStdin(context.Context, *WriteStdinRequest) (*WriteStdinResponse, error)
+	Variables(context.Context, *VariablesRequest) (*VariablesResponse, error)
 	WriteFile(context.Context, GuestService_WriteFileServer) error
 	ReadFile(context.Context, *ReadFileRequest) (*ReadFileResponse, error)
+	ListFiles(context.Context, *ListFilesRequest) (*ListFilesResponse, error)
+	RemoveFile(context.Context, *RemoveFileRequest) (*RemoveFileResponse, error)
 	Preview(context.Context, *PreviewRequest) (*PreviewResponse, error)
 }
 
@@ -93,12 +97,40 @@ func RegisterGuestServiceService(srv *ttrpc.Server, svc GuestServiceService) {
 				}
 				return svc.ReadOutput(ctx, &req)
 			},
+			"WriteStdin": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req WriteStdinRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.WriteStdin(ctx, &req)
+			},
+			"Variables": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req VariablesRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.Variables(ctx, &req)
+			},
 			"ReadFile": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
 				var req ReadFileRequest
 				if err := unmarshal(&req); err != nil {
 					return nil, err
 				}
 				return svc.ReadFile(ctx, &req)
+			},
+			"ListFiles": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req ListFilesRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.ListFiles(ctx, &req)
+			},
+			"RemoveFile": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
+				var req RemoveFileRequest
+				if err := unmarshal(&req); err != nil {
+					return nil, err
+				}
+				return svc.RemoveFile(ctx, &req)
 			},
 			"Preview": func(ctx context.Context, unmarshal func(interface{}) error) (interface{}, error) {
 				var req PreviewRequest
@@ -133,8 +165,12 @@ type GuestServiceClient interface {
 	Attach(context.Context, *AttachRequest) (*AttachResponse, error)
 	Kill(context.Context, *KillRequest) (*KillResponse, error)
 	ReadOutput(context.Context, *ReadOutputRequest) (*ReadOutputResponse, error)
+	WriteStdin(context.Context, *WriteStdinRequest) (*WriteStdinResponse, error)
+	Variables(context.Context, *VariablesRequest) (*VariablesResponse, error)
 	WriteFile(context.Context) (GuestService_WriteFileClient, error)
 	ReadFile(context.Context, *ReadFileRequest) (*ReadFileResponse, error)
+	ListFiles(context.Context, *ListFilesRequest) (*ListFilesResponse, error)
+	RemoveFile(context.Context, *RemoveFileRequest) (*RemoveFileResponse, error)
 	Preview(context.Context, *PreviewRequest) (*PreviewResponse, error)
 }
 
@@ -214,6 +250,22 @@ func (c *guestserviceClient) ReadOutput(ctx context.Context, req *ReadOutputRequ
 	return &resp, nil
 }
 
+func (c *guestserviceClient) WriteStdin(ctx context.Context, req *WriteStdinRequest) (*WriteStdinResponse, error) {
+	var resp WriteStdinResponse
+	if err := c.client.Call(ctx, "boxwright.guest.v1.GuestService", "WriteStdin", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *guestserviceClient) Variables(ctx context.Context, req *VariablesRequest) (*VariablesResponse, error) {
+	var resp VariablesResponse
+	if err := c.client.Call(ctx, "boxwright.guest.v1.GuestService", "Variables", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
 func (c *guestserviceClient) WriteFile(ctx context.Context) (GuestService_WriteFileClient, error) {
 	stream, err := c.client.NewStream(ctx, &ttrpc.StreamDesc{
 		StreamingClient: true,
@@ -251,6 +303,22 @@ func (x *guestserviceWriteFileClient) Recv() (*WriteFileResponse, error) {
 func (c *guestserviceClient) ReadFile(ctx context.Context, req *ReadFileRequest) (*ReadFileResponse, error) {
 	var resp ReadFileResponse
 	if err := c.client.Call(ctx, "boxwright.guest.v1.GuestService", "ReadFile", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *guestserviceClient) ListFiles(ctx context.Context, req *ListFilesRequest) (*ListFilesResponse, error) {
+	var resp ListFilesResponse
+	if err := c.client.Call(ctx, "boxwright.guest.v1.GuestService", "ListFiles", req, &resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+func (c *guestserviceClient) RemoveFile(ctx context.Context, req *RemoveFileRequest) (*RemoveFileResponse, error) {
+	var resp RemoveFileResponse
+	if err := c.client.Call(ctx, "boxwright.guest.v1.GuestService", "RemoveFile", req, &resp); err != nil {
 		return nil, err
 	}
 	return &resp, nil
