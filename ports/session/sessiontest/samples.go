@@ -125,3 +125,41 @@ func spoil(v reflect.Value) {
 	default: // it shares nothing
 	}
 }
+
+// difference is the way to the first field in which a and b are not the same. Times are the same when they are
+// one instant, and lists when both are empty.
+func difference(a, b reflect.Value) (path string, differs bool) {
+	if a.Kind() == reflect.Slice && a.Len()+b.Len() == 0 || a.IsValid() && reflect.DeepEqual(a.Interface(), b.Interface()) {
+		return "", false
+	}
+	if at, isTime := a.Interface().(time.Time); isTime {
+		return "", !at.Equal(b.Interface().(time.Time)) //nolint:errcheck // both are of one type
+	}
+	for _, part := range parts(a, b) {
+		if path, differs := difference(part.a, part.b); differs {
+			return "." + part.name + path, true
+		}
+	}
+	return "", a.Kind() != reflect.Struct
+}
+
+type part struct {
+	name string
+	a, b reflect.Value
+}
+
+func parts(a, b reflect.Value) (list []part) {
+	switch {
+	case a.Kind() == reflect.Struct:
+		for i := range a.NumField() {
+			list = append(list, part{a.Type().Field(i).Name, a.Field(i), b.Field(i)})
+		}
+	case a.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil():
+		list = append(list, part{"*", a.Elem(), b.Elem()})
+	case a.Kind() == reflect.Slice && a.Len() == b.Len():
+		for i := range a.Len() {
+			list = append(list, part{fmt.Sprint(i), a.Index(i), b.Index(i)})
+		}
+	}
+	return list
+}

@@ -127,8 +127,8 @@ func (c *checking) wantText(what, got, want string) {
 }
 
 func (c *checking) wantSame(what string, got, want any) {
-	if !reflect.DeepEqual(got, want) {
-		c.faultf("%s is\n%+v, not\n%+v", what, got, want)
+	if path, differs := difference(reflect.ValueOf(got), reflect.ValueOf(want)); differs {
+		c.faultf("%s returned something else at %q", what, path)
 	}
 }
 

@@ -1,0 +1,172 @@
+package sqlite
+
+import (
+	"cmp"
+	"database/sql"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/session"
+)
+
+// each converts a list; none stays none.
+func each[A, B any](list []A, convert func(A) B) []B {
+	var converted []B
+	for _, item := range list {
+		converted = append(converted, convert(item))
+	}
+	return converted
+}
+
+func toText(s string) text   { return text(s) }
+func fromText(t text) string { return string(t) }
+
+func encodeSession(s core.Session) (string, error) {
+	encoded, err := json.Marshal(storedSession{
+		ID: text(s.ID), Owner: text(s.Owner), Name: text(s.Name), Client: text(s.Client),
+		Backend: text(s.Backend), Box: text(s.Box), Server: text(s.Server), Image: storeImage(s.Image),
+		Requirements: each(s.Requirements, toText), PythonPath: each(s.PythonPath, toText),
+		Created: s.Created.UTC(), Used: s.Used.UTC(), IdleTimeout: s.IdleTimeout, MaxAge: s.MaxAge, Lost: text(s.Lost),
+	})
+	return string(encoded), unstorable(err)
+}
+
+// unstorable is the error of a time beyond the year 9999; nothing else fails.
+func unstorable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return core.Errorf(core.ErrInvalid, "it cannot be kept: %w", err)
+}
+
+func (d *DB) decodeSession(encoded []byte) (core.Session, error) {
+	var s storedSession
+	if err := json.Unmarshal(encoded, &s); err != nil {
+		return core.Session{}, d.damaged(err)
+	}
+	return core.Session{
+		ID: string(s.ID), Owner: string(s.Owner), Name: string(s.Name), Client: string(s.Client),
+		Backend: string(s.Backend), Box: string(s.Box), Server: string(s.Server), Image: loadImage(s.Image),
+		Requirements: each(s.Requirements, fromText), PythonPath: each(s.PythonPath, fromText),
+		Created: s.Created, Used: s.Used, IdleTimeout: s.IdleTimeout, MaxAge: s.MaxAge, Lost: string(s.Lost),
+	}, nil
+}
+
+// encodeRun returns a run as lists show it and, if that is not all, the whole of it.
+func encodeRun(r core.Run) (brief string, whole sql.NullString, err error) {
+	short := session.Brief(r)
+	encoded, err := json.Marshal(storeRun(short))
+	if err != nil || reflect.DeepEqual(short, r) {
+		return string(encoded), sql.NullString{}, unstorable(err)
+	}
+	all, err := json.Marshal(storeRun(r))
+	return string(encoded), sql.NullString{String: string(all), Valid: true}, unstorable(err)
+}
+
+func (d *DB) decodeRun(encoded []byte) (core.Run, error) {
+	var r storedRun
+	if err := json.Unmarshal(encoded, &r); err != nil {
+		return core.Run{}, d.damaged(err)
+	}
+	return core.Run{
+		ID: string(r.ID), Owner: string(r.Owner), Session: string(r.Session), Backend: string(r.Backend), Box: string(r.Box),
+		Server: string(r.Server), Language: string(r.Language), Summary: string(r.Summary), State: core.RunState(r.State),
+		Started: r.Started, Ended: r.Ended, Timeout: r.Timeout, Record: loadRecord(r.Record),
+		Failure: core.Failure{Kind: core.Kind(r.Failure.Kind), Message: string(r.Failure.Message), Hint: string(r.Failure.Hint)},
+	}, nil
+}
+
+func storeRun(r core.Run) storedRun {
+	return storedRun{
+		ID: text(r.ID), Owner: text(r.Owner), Session: text(r.Session), Backend: text(r.Backend), Box: text(r.Box),
+		Server: text(r.Server), Language: text(r.Language), Summary: text(r.Summary), State: text(r.State),
+		Started: r.Started.UTC(), Ended: r.Ended.UTC(), Timeout: r.Timeout, Record: storeRecord(r.Record),
+		Failure: storedFailure{Kind: text(r.Failure.Kind), Message: text(r.Failure.Message), Hint: text(r.Failure.Hint)},
+	}
+}
+
+func storeRecord(r core.Record) storedRecord {
+	return storedRecord{
+		RunID: text(r.RunID), Status: text(r.Status), ExitCode: r.ExitCode, Signal: text(r.Signal),
+		TimedOut: r.TimedOut, OOMKilled: r.OOMKilled, Cancelled: r.Cancelled,
+		Stdout: storedOutput(r.Stdout), Stderr: storedOutput(r.Stderr),
+		Durations: storeDurations(r.Durations), Total: r.Total,
+		Files: each(r.Files, storeFile), Warnings: each(r.Warnings, toText), Install: text(r.Install),
+		Displays: each(r.Displays, storeDisplay),
+		Session:  text(r.Session), Backend: text(r.Backend), Image: storeImage(r.Image),
+	}
+}
+
+func loadRecord(r storedRecord) core.Record {
+	return core.Record{
+		RunID: string(r.RunID), Status: core.Status(r.Status), ExitCode: r.ExitCode, Signal: string(r.Signal),
+		TimedOut: r.TimedOut, OOMKilled: r.OOMKilled, Cancelled: r.Cancelled,
+		Stdout: core.Output(r.Stdout), Stderr: core.Output(r.Stderr),
+		Durations: loadDurations(r.Durations), Total: r.Total,
+		Files: each(r.Files, loadFile), Warnings: each(r.Warnings, fromText), Install: string(r.Install),
+		Displays: each(r.Displays, loadDisplay),
+		Session:  string(r.Session), Backend: string(r.Backend), Image: loadImage(r.Image),
+	}
+}
+
+// storeDurations lists them by phase, so that equal records are stored alike.
+func storeDurations(durations map[core.Phase]time.Duration) []storedDuration {
+	var list []storedDuration
+	for phase, took := range durations {
+		list = append(list, storedDuration{Phase: text(phase), Took: took})
+	}
+	slices.SortFunc(list, func(a, b storedDuration) int { return cmp.Compare(a.Phase, b.Phase) })
+	return list
+}
+
+func loadDurations(list []storedDuration) map[core.Phase]time.Duration {
+	if len(list) == 0 {
+		return nil
+	}
+	durations := make(map[core.Phase]time.Duration, len(list))
+	for _, d := range list {
+		durations[core.Phase(d.Phase)] = d.Took
+	}
+	return durations
+}
+
+func storeFile(a core.Artifact) storedFile {
+	f := storedFile{
+		Run: text(a.Run), Name: text(a.Name), Size: a.Size, MIMEType: text(a.MIMEType), SHA256: text(a.SHA256),
+		URI: text(a.URI), Location: text(a.Location), Created: a.Created.UTC(),
+	}
+	if a.Preview != nil {
+		f.Preview = &storedPreview{MIMEType: text(a.Preview.MIMEType), Data: a.Preview.Data, Shrunk: a.Preview.Shrunk}
+	}
+	return f
+}
+
+func loadFile(f storedFile) core.Artifact {
+	a := core.Artifact{
+		Run: string(f.Run), Name: string(f.Name), Size: f.Size, MIMEType: string(f.MIMEType), SHA256: string(f.SHA256),
+		URI: string(f.URI), Location: string(f.Location), Created: f.Created,
+	}
+	if f.Preview != nil {
+		a.Preview = &core.Preview{MIMEType: string(f.Preview.MIMEType), Data: f.Preview.Data, Shrunk: f.Preview.Shrunk}
+	}
+	return a
+}
+
+func storeDisplay(d core.Display) storedDisplay {
+	return storedDisplay{MIMEType: text(d.MIMEType), Data: d.Data}
+}
+
+func loadDisplay(d storedDisplay) core.Display {
+	return core.Display{MIMEType: string(d.MIMEType), Data: d.Data}
+}
+
+func storeImage(i core.Image) storedImage {
+	return storedImage{Ref: text(i.Ref), Digest: text(i.Digest), Platform: text(i.Platform)}
+}
+
+func loadImage(i storedImage) core.Image {
+	return core.Image{Ref: string(i.Ref), Digest: string(i.Digest), Platform: string(i.Platform)}
+}

@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// schema has the steps from an empty file to today's, in their order by name. A step that was released never
+// changes. The file's user_version is how many of them it has seen.
+//
+//go:embed schema/*.sql
+var schema embed.FS
+
+func steps() ([]string, error) {
+	names, err := fs.Glob(schema, "schema/*.sql")
+	texts := make([]string, len(names))
+	for i, name := range names {
+		if err == nil {
+			var text []byte
+			text, err = schema.ReadFile(name)
+			texts[i] = string(text)
+		}
+	}
+	return texts, err
+}
+
+// migrate takes the file to today's schema. SQLite does not always wait when several open a new file at once.
+func (d *DB) migrate(ctx context.Context) error {
+	for {
+		err := d.tryMigrate(ctx)
+		if !isBusy(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (d *DB) tryMigrate(ctx context.Context) error {
+	steps, err := steps()
+	if err != nil {
+		return core.Errorf(core.ErrInternal, "the schema of sessions cannot be read: %w", err)
+	}
+	seen, err := d.version(ctx, d.write)
+	if err != nil || seen == len(steps) {
+		return err
+	}
+	return d.change(ctx, func(tx *sql.Tx) error {
+		seen, err := d.version(ctx, tx) // again: another process may have been quicker
+		if err != nil || seen == len(steps) {
+			return err
+		}
+		for _, step := range steps[seen:] {
+			if _, err := tx.ExecContext(ctx, step); err != nil {
+				return d.fault(ctx, err)
+			}
+		}
+		_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", len(steps)))
+		return d.fault(ctx, err)
+	})
+}
+
+// version is how many steps the file has seen, at most as many as there are.
+func (d *DB) version(ctx context.Context, from interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}) (seen int, err error) {
+	if err := from.QueryRowContext(ctx, "PRAGMA user_version").Scan(&seen); err != nil {
+		return 0, d.fault(ctx, err)
+	}
+	known, err := steps()
+	if err == nil && (seen < 0 || seen > len(known)) {
+		return 0, core.Errorf(core.ErrUnsupported, "the file %s was made by a newer Boxwright: its format is %d, this one knows %d", d.path, seen, len(known)).
+			WithHint("run the newer one, or move the file away: its sessions and runs are then forgotten")
+	}
+	return seen, err
+}

@@ -1,0 +1,118 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/session"
+)
+
+// runs is a session.Runs.
+type runs struct {
+	db *DB
+	runStatements
+}
+
+type runStatements struct {
+	put, sweep    *sql.Stmt
+	get           *sql.Stmt
+	list, listAll *sql.Stmt
+	underWay      *sql.Stmt
+}
+
+// A page goes on to the end of the moment at which it would be cut.
+const (
+	page = `SELECT brief FROM runs WHERE owner = ?1 AND started < ?2 AND started >= coalesce(
+		(SELECT started FROM runs WHERE owner = ?1 AND started < ?2 ORDER BY started DESC LIMIT 1 OFFSET ?3), '')
+		ORDER BY started DESC, id DESC`
+	pageOfAll = `SELECT brief FROM runs WHERE started < ?1 AND started >= coalesce(
+		(SELECT started FROM runs WHERE started < ?1 ORDER BY started DESC LIMIT 1 OFFSET ?2), '')
+		ORDER BY started DESC, id DESC`
+)
+
+// endOfTime sorts after every stamp.
+const endOfTime = "~"
+
+func (p *preparing) runs() runStatements {
+	return runStatements{
+		put: p.writer(`INSERT INTO runs (id, owner, stage, started, ended, brief, whole) VALUES (?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT (id) DO UPDATE SET
+				stage = excluded.stage, started = excluded.started, ended = excluded.ended, brief = excluded.brief, whole = excluded.whole
+			WHERE owner = excluded.owner AND stage <= excluded.stage`),
+		sweep: p.writer(`DELETE FROM runs WHERE ended < ?`),
+
+		get:      p.reader(`SELECT coalesce(whole, brief) FROM runs WHERE id = ?2 AND (owner = ?1 OR ?1 = '')`),
+		list:     p.reader(page),
+		listAll:  p.reader(pageOfAll),
+		underWay: p.reader(`SELECT coalesce(whole, brief) FROM runs WHERE stage = 0 ORDER BY started DESC, id DESC`),
+	}
+}
+
+// Put implements session.Runs.
+func (s *runs) Put(ctx context.Context, r core.Run) error {
+	if err := session.CheckRun(r); err != nil {
+		return err
+	}
+	brief, whole, err := encodeRun(r)
+	if err != nil {
+		return err
+	}
+	var ended any
+	if r.State != core.RunUnderWay {
+		ended = stamp(session.EndOf(r))
+	}
+	result, err := s.put.ExecContext(ctx, r.ID, r.Owner, session.Stage(r.State), stamp(r.Started), ended, brief, whole)
+	if err != nil {
+		return s.db.fault(ctx, err)
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return core.Errorf(core.ErrInvalid, "run %s is over, or somebody else's: it cannot be put as %.20q", r.ID, r.State)
+	}
+	return nil
+}
+
+// Get implements session.Runs.
+func (s *runs) Get(ctx context.Context, owner, id string) (core.Run, error) {
+	var text []byte
+	err := s.get.QueryRowContext(ctx, owner, id).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return core.Run{}, core.Errorf(core.ErrNotFound, "there is no run %.100q", id)
+	}
+	if err != nil {
+		return core.Run{}, s.db.fault(ctx, err)
+	}
+	return s.db.decodeRun(text)
+}
+
+// List implements session.Runs.
+func (s *runs) List(ctx context.Context, owner string, before time.Time, limit int) ([]core.Run, error) {
+	if limit < 1 {
+		return nil, core.Errorf(core.ErrInvalid, "a list of %d runs was asked for; it has at least 1", limit)
+	}
+	bound := endOfTime
+	if !before.IsZero() {
+		bound = stamp(before)
+	}
+	if owner == "" {
+		return collect(ctx, s.db, s.db.decodeRun, s.listAll, bound, limit-1)
+	}
+	return collect(ctx, s.db, s.db.decodeRun, s.list, owner, bound, limit-1)
+}
+
+// UnderWay implements session.Runs.
+func (s *runs) UnderWay(ctx context.Context) ([]core.Run, error) {
+	return collect(ctx, s.db, s.db.decodeRun, s.underWay)
+}
+
+// Sweep implements session.Runs.
+func (s *runs) Sweep(ctx context.Context, before time.Time) (int, error) {
+	result, err := s.sweep.ExecContext(ctx, stamp(before))
+	if err != nil {
+		return 0, s.db.fault(ctx, err)
+	}
+	n, err := result.RowsAffected()
+	return int(n), s.db.fault(ctx, err)
+}

@@ -1,0 +1,179 @@
+// Package sqlite keeps sessions and runs in one file, so that they outlive the server.
+//
+// All servers of an installation have the file open at once. What a method has put survives the end of the
+// process, whatever way it ends; an end of the machine may take the last moments with it.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	driver "modernc.org/sqlite"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/session"
+)
+
+// Options are an operator's or a test's wishes.
+type Options struct {
+	// Wait bounds how long a call waits while another process changes the file. 0 is 10 s. A call's own
+	// context may end it sooner.
+	Wait time.Duration
+}
+
+const defaultWait = 10 * time.Second
+
+// DB is an open file.
+type DB struct {
+	path string
+	// SQLite lets one connection write at a time: those of this process queue for it in Go, in their order.
+	write, read *sql.DB
+	sessions    sessions
+	runs        runs
+}
+
+// maxReaders bounds connections that read; one of them stays open.
+const maxReaders = 4
+
+// Open opens the file, and makes it and its folder if they are missing. A file that is damaged, or cannot be
+// read or written now, is core.ErrUnavailable; no room for it is core.ErrExhausted; one of a newer Boxwright is
+// core.ErrUnsupported.
+func Open(path string, opts Options) (*DB, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, core.Errorf(core.ErrInvalid, "the path of the file for sessions cannot be used: %w", err)
+	}
+	if opts.Wait <= 0 {
+		opts.Wait = defaultWait
+	}
+	d := &DB{path: path}
+	if err := d.makeFile(); err != nil {
+		return nil, err
+	}
+	if err := d.connect(opts); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), opts.Wait)
+	defer cancel()
+	if err := d.prepare(ctx); err != nil {
+		_ = d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// makeFile sees to it that nobody else may read the file. One that exists is never opened here: to close it
+// again would take the process's locks on it away.
+func (d *DB) makeFile() error {
+	if err := os.MkdirAll(filepath.Dir(d.path), 0o700); err != nil {
+		return d.unusable(err)
+	}
+	made, err := os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err == nil {
+		return d.fault(context.Background(), made.Close())
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return d.unusable(err)
+	}
+	info, err := os.Stat(d.path)
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		err = os.Chmod(d.path, 0o600)
+	}
+	if err != nil {
+		return d.unusable(err)
+	}
+	return nil
+}
+
+// connect prepares two pools; connections are made when they are needed.
+func (d *DB) connect(opts Options) error {
+	settings := url.Values{
+		"_pragma": {
+			fmt.Sprintf("busy_timeout(%d)", opts.Wait.Milliseconds()),
+			"journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-512)", "journal_size_limit(8388608)", "trusted_schema(0)",
+		},
+		"_txlock": {"immediate"}, // a transaction that reads first could not always go on to write
+	}
+	connector, err := driver.NewConnector((&url.URL{Scheme: "file", Path: d.path, RawQuery: settings.Encode()}).String())
+	if err != nil {
+		return core.Errorf(core.ErrInternal, "the file %s cannot be named to SQLite: %w", d.path, err)
+	}
+	d.write, d.read = sql.OpenDB(connector), sql.OpenDB(connector)
+	d.write.SetMaxOpenConns(1)
+	d.read.SetMaxOpenConns(maxReaders)
+	d.keepIdle()
+	return nil
+}
+
+func (d *DB) keepIdle() {
+	d.write.SetMaxIdleConns(1)
+	d.read.SetMaxIdleConns(1)
+}
+
+// renew makes the next calls use new connections: one that was made while the disk was read-only stays so.
+func (d *DB) renew() {
+	d.write.SetMaxIdleConns(0)
+	d.read.SetMaxIdleConns(0)
+	d.keepIdle()
+}
+
+func (d *DB) prepare(ctx context.Context) error {
+	if err := d.migrate(ctx); err != nil {
+		return err
+	}
+	p := preparing{ctx: ctx, db: d}
+	d.sessions = sessions{db: d, sessionStatements: p.sessions()}
+	d.runs = runs{db: d, runStatements: p.runs()}
+	return d.fault(ctx, p.err)
+}
+
+// preparing prepares statements until one fails.
+type preparing struct {
+	ctx context.Context //nolint:containedctx // it lives as long as one call
+	db  *DB
+	err error
+}
+
+func (p *preparing) on(pool *sql.DB, query string) *sql.Stmt {
+	if p.err != nil {
+		return nil
+	}
+	var s *sql.Stmt
+	s, p.err = pool.PrepareContext(p.ctx, query) //nolint:sqlclosecheck // closed with its pool
+	return s
+}
+
+func (p *preparing) reader(query string) *sql.Stmt { return p.on(p.db.read, query) }
+func (p *preparing) writer(query string) *sql.Stmt { return p.on(p.db.write, query) }
+
+// Sessions is the file's session.Store.
+func (d *DB) Sessions() session.Store { return &d.sessions }
+
+// Runs is the file's session.Runs.
+func (d *DB) Runs() session.Runs { return &d.runs }
+
+// Close ends all connections. Calls that are under way fail.
+func (d *DB) Close() error { return errors.Join(d.read.Close(), d.write.Close()) }
+
+// change does f as one step, which nobody else's change interrupts. The error of f is returned as it is.
+func (d *DB) change(ctx context.Context, f func(*sql.Tx) error) error {
+	tx, err := d.write.BeginTx(ctx, nil)
+	if err != nil {
+		return d.fault(ctx, err)
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	if err := f(tx); err != nil {
+		return err
+	}
+	return d.fault(ctx, tx.Commit())
+}
+
+// stamp is a time as columns have it.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
