@@ -197,7 +197,7 @@ func check(spec core.RunSpec) error {
 func encodeSpec(spec core.RunSpec) *guestv1.RunSpec {
 	return &guestv1.RunSpec{
 		Id:          spec.ID,
-		Python:      spec.Code != nil && len(spec.Argv) == 0,
+		Python:      spec.Code != nil,
 		Argv:        spec.Argv,
 		HasStdin:    spec.Stdin != nil,
 		Dir:         spec.Dir,

@@ -31,6 +31,9 @@ func fullValue(t *testing.T, field protoreflect.FieldDescriptor, empty func() pr
 	t.Helper()
 	switch field.Kind() { //nolint:exhaustive // the kinds that there are
 	case protoreflect.StringKind:
+		if field.Name() == "mime_type" {
+			return protoreflect.ValueOfString("text/plain")
+		}
 		return protoreflect.ValueOfString("SIGTERM")
 	case protoreflect.BytesKind:
 		return protoreflect.ValueOfBytes([]byte("abc"))
@@ -77,6 +80,7 @@ func TestExitIsTakenWhole(t *testing.T) {
 	want := core.Exit{
 		Code: 7, Signal: "SIGTERM", TimedOut: true, Cancelled: true, OOMKilled: true, Stdout: output, Stderr: output,
 		Files: []core.FileInfo{{Path: "abc", Size: 7}}, Warnings: []string{"SIGTERM"}, Duration: 7 * time.Microsecond,
+		Displays: []core.Display{{MIMEType: "text/plain", Data: []byte("abc")}}, StateLost: true,
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -88,6 +92,7 @@ func TestSpecIsSentWhole(t *testing.T) {
 	spec := core.RunSpec{
 		ID: "id", Code: []byte("c"), Argv: []string{"a"}, Stdin: []byte("i"), Dir: "d", Env: map[string]string{"k": "v"},
 		PythonPath: []string{"p"}, Timeout: 3 * time.Millisecond, Output: core.OutputLimits{Head: 4, Tail: 5, Spill: 6}, Stream: true,
+		Session: true, Keep: true, CodeFile: "{file}", OpenStdin: true,
 	}
 	checkSet(t, reflect.ValueOf(spec))
 	sent := encodeSpec(spec)
@@ -100,6 +105,7 @@ func TestSpecIsSentWhole(t *testing.T) {
 	want := &guestv1.RunSpec{
 		Id: "id", Python: true, Argv: []string{"a"}, HasStdin: true, Dir: "d", Env: map[string]string{"k": "v"},
 		PythonPath: []string{"p"}, TimeoutMs: 3, OutputHead: 4, OutputTail: 5, OutputSpill: 6, Stream: true,
+		Session: true, Keep: true, CodeFile: "{file}", OpenStdin: true,
 	}
 	if !proto.Equal(sent, want) {
 		t.Errorf("got %v, want %v", sent, want)

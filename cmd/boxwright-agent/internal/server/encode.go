@@ -26,7 +26,7 @@ func decodeSpec(s *guestv1.RunSpec) core.RunSpec {
 		CodeFile:   s.GetCodeFile(),
 		OpenStdin:  s.GetOpenStdin(),
 	}
-	if hasCode(s) {
+	if s.GetPython() {
 		spec.Code = []byte{}
 	}
 	return spec
@@ -86,9 +86,6 @@ func encodeVariables(variables []core.Variable) (sent []*guestv1.Variable) {
 	}
 	return sent
 }
-
-// hasCode reports whether code follows the spec.
-func hasCode(s *guestv1.RunSpec) bool { return s.GetPython() || s.GetCodeFile() != "" }
 
 func encodeOutput(o core.Output) *guestv1.Output {
 	return &guestv1.Output{Head: o.Head, Tail: o.Tail, Total: o.Total, Spilled: o.Spilled}

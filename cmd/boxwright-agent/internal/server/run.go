@@ -44,7 +44,7 @@ func (s *Server) begin(stream guestv1.GuestService_RunServer) (*runner.Run, erro
 }
 
 func receive(stream guestv1.GuestService_RunServer, sent *guestv1.RunSpec) (code, stdin []byte, err error) {
-	if hasCode(sent) {
+	if sent.GetPython() {
 		code = []byte{}
 	}
 	if sent.GetHasStdin() {

@@ -121,7 +121,7 @@ type RunSpec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Chosen by the host, unique in the box.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// Python source follows in code chunks, to be run as it is; otherwise argv is set.
+	// Source follows in code chunks: Python's, unless argv is set too.
 	Python bool `protobuf:"varint,2,opt,name=python,proto3" json:"python,omitempty"`
 	// A program and its arguments.
 	Argv []string `protobuf:"bytes,3,rep,name=argv,proto3" json:"argv,omitempty"`
@@ -147,8 +147,7 @@ type RunSpec struct {
 	Session bool `protobuf:"varint,13,opt,name=session,proto3" json:"session,omitempty"`
 	// What the program has started goes on when the program ends by itself.
 	Keep bool `protobuf:"varint,14,opt,name=keep,proto3" json:"keep,omitempty"`
-	// Source follows in code chunks, to be put into a file; this is the argument that stands for the file,
-	// "{file}" with the ending that it gets.
+	// With source and argv, the argument that stands for the source's file: "{file}" with the ending that it gets.
 	CodeFile string `protobuf:"bytes,15,opt,name=code_file,json=codeFile,proto3" json:"code_file,omitempty"`
 	// More of stdin may come by WriteStdin, until that says that it is the end.
 	OpenStdin     bool `protobuf:"varint,16,opt,name=open_stdin,json=openStdin,proto3" json:"open_stdin,omitempty"`
