@@ -30,6 +30,7 @@ type Guest struct {
 var (
 	_ execution.Connector = (*Connector)(nil)
 	_ execution.Guest     = (*Guest)(nil)
+	_ execution.Standing  = (*Guest)(nil)
 )
 
 // Connect implements execution.Connector.
@@ -44,6 +45,9 @@ func (*Connector) Connect(ctx context.Context, backend execution.Backend, box st
 	}
 	return g, nil
 }
+
+// Stands implements execution.Standing.
+func (g *Guest) Stands() bool { return g.link.stands() }
 
 // Close implements execution.Guest.
 func (g *Guest) Close() error { return g.link.close() }

@@ -24,6 +24,7 @@ type link struct {
 	turn   chan struct{} // holds a token while nobody dials
 	mu     sync.Mutex
 	client *ttrpc.Client // nil when there is none
+	ended  *atomic.Bool  // whether the client's stream has ended
 	closed bool
 
 	asking atomic.Bool // whether the agent still answers
@@ -53,14 +54,15 @@ func (l *link) get(ctx context.Context) (*ttrpc.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := ttrpc.NewClient(asConn(stream))
+	ended := &atomic.Bool{}
+	client := ttrpc.NewClient(asConn(stream), ttrpc.WithOnClose(func() { ended.Store(true) }))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		_ = client.Close()
 		return nil, errClosed()
 	}
-	l.client = client
+	l.client, l.ended = client, ended
 	return client, nil
 }
 
@@ -71,6 +73,13 @@ func (l *link) current() (*ttrpc.Client, error) {
 		return nil, errClosed()
 	}
 	return l.client, nil
+}
+
+// stands reports whether there is a stream that has not ended.
+func (l *link) stands() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.client != nil && !l.ended.Load()
 }
 
 func errClosed() error {

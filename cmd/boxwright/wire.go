@@ -140,6 +140,12 @@ func appSettings(c config.Config) app.Settings {
 		MaxInputs:      int(c.Runs.MaxFiles),
 		MaxInputBytes:  int64(c.Runs.MaxUpload),
 		MaxConcurrent:  int(c.Runs.MaxConcurrent),
+		MaxQueued:      int(c.Runs.MaxQueued),
+		MaxWait:        c.Runs.MaxWait.Std(),
+		MaxBoxes:       c.Limits.MaxBoxes,
+		MaxMemory:      int64(c.Limits.MaxMemory),
+		Quota:          app.Quota{Boxes: c.Quotas.Boxes, Runs: c.Quotas.Runs, Memory: int64(c.Quotas.Memory)},
+		Pool:           poolSettings(c.Pool),
 		Output:         c.Runs.Output(),
 		MaxFile:        int64(c.Files.MaxFile),
 		MaxFiles:       int64(c.Files.MaxPerRun),
@@ -148,6 +154,17 @@ func appSettings(c config.Config) app.Settings {
 		InstallLimit:   c.Dependencies.Timeout.Std(),
 		InstallSize:    installLimits(c.Limits),
 		EnvironmentAge: c.Dependencies.MaxAge.Std(),
+	}
+}
+
+// poolSettings: a pool that is off is one in which no box may wait.
+func poolSettings(p config.Pool) app.Pool {
+	if !p.Enabled {
+		return app.Pool{}
+	}
+	return app.Pool{
+		Size: int(p.Size), Max: int(p.Max), MaxMemory: int64(p.MaxMemory),
+		IdleTimeout: p.IdleTimeout.Std(), MaxAge: p.MaxAge.Std(), Preload: p.Preload,
 	}
 }
 

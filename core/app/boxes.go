@@ -17,10 +17,12 @@ import (
 // asked for it. Removal is off the request's path.
 type boxes struct {
 	ports Ports
+	pool  *pool
 
 	mu     sync.Mutex
-	live   map[string]bool // by id: made here, not yet gone; on any backend, as two may share an engine
-	making int             // creations under way
+	live   map[string]bool   // by id: made here, not yet gone; on any backend, as two may share an engine
+	gone   map[string]func() // by id: called once the box is gone
+	making int               // creations under way
 	// suspected are the backends where a creation failed in a way that may have left a box, and no
 	// sweep has looked since.
 	suspected map[string]bool
@@ -42,7 +44,7 @@ const (
 const abandonLimit = 3 * time.Second
 
 func newBoxes(ports Ports) *boxes {
-	return &boxes{ports: ports, live: map[string]bool{}, suspected: map[string]bool{}, wake: make(chan struct{}, 1)}
+	return &boxes{ports: ports, live: map[string]bool{}, gone: map[string]func(){}, suspected: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // box is a started box with its guest.
@@ -53,11 +55,28 @@ type box struct {
 	remove  func(ctx context.Context) error
 }
 
+// boxSpec is the box of a run.
+func (s Settings) boxSpec(image, digest string) core.BoxSpec {
+	return core.BoxSpec{
+		Image: image, Digest: digest, Limits: s.Limits, Unenforced: s.Unenforced,
+		Labels: core.Labels{Purpose: core.PurposeRun},
+	}
+}
+
 // connectLimit bounds making a box: an engine that hangs must not hang the caller.
 const connectLimit = 2 * time.Minute
 
-// open makes a box that lives for the given time at the most and connects to its agent.
+// open returns a box that lives for the given time at least: one that waits, or else a new one.
 func (b *boxes) open(ctx context.Context, on *place, spec core.BoxSpec, lifetime time.Duration) (*box, error) {
+	if waiting := b.pool.take(on, spec, lifetime); waiting != nil {
+		return waiting, nil
+	}
+	defer b.pool.giveWay()()
+	return b.make(ctx, on, spec, lifetime)
+}
+
+// make makes a box that lives for the given time at the most and connects to its agent.
+func (b *boxes) make(ctx context.Context, on *place, spec core.BoxSpec, lifetime time.Duration) (*box, error) {
 	opening, cancel := context.WithTimeout(ctx, connectLimit)
 	defer cancel()
 	made, err := b.connected(opening, on, spec, lifetime)
@@ -152,6 +171,7 @@ func (b *boxes) close(guest execution.Guest) {
 // discard removes a box in the background, and tries again when the engine is away.
 func (b *boxes) discard(on *place, id string) {
 	b.work.Go(func() {
+		defer b.release(id) // what the sweep has to remove is nobody's
 		var err error
 		for range removeTries {
 			ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
@@ -183,8 +203,30 @@ func (b *boxes) remember(id string) {
 
 func (b *boxes) forget(id string) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	delete(b.live, id)
+	b.mu.Unlock()
+	b.release(id)
+}
+
+// whenGone has gone called once the box is gone, or left to the sweep; false if something else is to be called.
+func (b *boxes) whenGone(id string, gone func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.gone[id] != nil {
+		return false
+	}
+	b.gone[id] = gone
+	return true
+}
+
+func (b *boxes) release(id string) {
+	b.mu.Lock()
+	gone := b.gone[id]
+	delete(b.gone, id)
+	b.mu.Unlock()
+	if gone != nil {
+		gone()
+	}
 }
 
 func (b *boxes) begin() {

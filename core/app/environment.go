@@ -92,6 +92,11 @@ func (i *install) fill(ctx context.Context, volume core.Volume, progress func(co
 		mounts = append(mounts, core.Mount{Volume: cache.Name, Path: core.GuestCache, Writable: true})
 	}
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "starting the installer"})
+	ticket, err := i.admit(ctx, claim{tenant: i.tenant, backend: i.name, memory: i.settings.InstallSize.MemoryBytes, kind: claimBox}, nil)
+	if err != nil {
+		return "", err
+	}
+	defer ticket.release()
 	box, err := i.boxes.open(ctx, i.place, core.BoxSpec{
 		Image:      i.image.Ref,
 		Digest:     i.image.Digest,
@@ -104,6 +109,7 @@ func (i *install) fill(ctx context.Context, volume core.Volume, progress func(co
 	if err != nil {
 		return "", err
 	}
+	ticket.follow(i.boxes, box.ID)
 	report, err = i.ports.Installer.Install(ctx, box.guest, i.requirements, progress)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()

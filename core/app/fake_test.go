@@ -67,7 +67,7 @@ func settings() app.Settings {
 	return app.Settings{
 		Images: core.ImagePolicy{"python"}, DefaultImage: "python:3.11-slim", Limits: core.DefaultLimits(),
 		Timeout: 30 * time.Second, MaxTimeout: 600 * time.Second, MaxCode: 1 << 20, MaxStdin: 1 << 20,
-		MaxInputs: 3, MaxInputBytes: 1 << 10, MaxConcurrent: 4,
+		MaxInputs: 3, MaxInputBytes: 1 << 10, MaxConcurrent: 4, MaxQueued: 100, MaxWait: time.Minute,
 		Output:  core.OutputLimits{Head: 10, Tail: 10, Spill: 100},
 		MaxFile: 1000, MaxFiles: 1500, InlineImage: 100 << 10, Dependencies: true, InstallLimit: time.Minute,
 		InstallSize: core.DefaultLimits(),

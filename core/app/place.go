@@ -15,9 +15,6 @@ import (
 type place struct {
 	name    string
 	backend execution.Backend
-	// slots are the runs that go on at once. Each backend has its own, so that one that hangs
-	// keeps nobody from the others.
-	slots chan struct{}
 
 	mu   sync.Mutex
 	info *core.Info // as it told when its limits held
@@ -40,7 +37,7 @@ func (s *Service) place(name string) (*place, error) {
 	if p := s.places.all[name]; p != nil {
 		return p, nil
 	}
-	p := &place{name: name, backend: backend, slots: make(chan struct{}, max(1, s.settings.MaxConcurrent))}
+	p := &place{name: name, backend: backend}
 	s.places.all[name] = p
 	s.boxes.look() // a crashed server may have left something there
 	return p, nil
@@ -105,14 +102,4 @@ func (p *place) told(ctx context.Context, policy core.Unenforced) (core.Info, er
 	defer p.mu.Unlock()
 	p.info = &info
 	return info, nil
-}
-
-// enter waits for one of the backend's places that run at once.
-func (p *place) enter(ctx context.Context) (leave func(), err error) {
-	select {
-	case p.slots <- struct{}{}:
-		return func() { <-p.slots }, nil
-	case <-ctx.Done():
-		return nil, cancelled(ctx)
-	}
 }

@@ -40,20 +40,15 @@ func (r *run) once(ctx context.Context) (core.Record, error) {
 	if err := r.settle(ctx); err != nil {
 		return core.Record{}, err
 	}
-	leave, err := r.enter(ctx)
-	if err != nil {
-		return core.Record{}, err
-	}
-	defer leave()
-
 	image, err := r.ensureImage(ctx)
 	if err != nil {
 		return core.Record{}, err
 	}
-	box, err := r.openBox(ctx, image, core.PurposeRun, r.spec.Timeout)
+	box, leave, err := r.openBox(ctx, image, core.PurposeRun, r.spec.Timeout)
 	if err != nil {
 		return core.Record{}, err
 	}
+	defer leave()
 	defer box.discard()
 	r.record.Image, r.record.Warnings = image, box.Warnings
 	exit, err := r.execute(ctx, box.guest, box.ID)
@@ -107,6 +102,9 @@ const stallLimit = 5 * time.Minute
 // ensureImage gives a backend up that shows no sign of life: an image may take long, but not silently.
 func (r *run) ensureImage(ctx context.Context) (core.Image, error) {
 	r.clock.enter(core.PhaseImage)
+	if image, known := r.pool.image(r.place, r.image); known {
+		return image, nil
+	}
 	fetching, cancel := context.WithCancel(ctx)
 	defer cancel()
 	alarm := time.AfterFunc(stallLimit, cancel)
@@ -119,27 +117,54 @@ func (r *run) ensureImage(ctx context.Context) (core.Image, error) {
 		return core.Image{}, core.Errorf(core.ErrUnavailable, "the backend %s showed no progress with image %s for %s", r.name, r.image, stallLimit).
 			WithHint("try once more; the server's log may say more")
 	}
+	if err == nil {
+		r.pool.learn(r.place, image)
+	}
 	return image, err
 }
 
 // openBox makes the box, with its dependencies if there are any. An environment whose volume
 // somebody removed behind our back is installed again, once.
-func (r *run) openBox(ctx context.Context, image core.Image, purpose core.Purpose, lifetime time.Duration) (*box, error) {
+func (r *run) openBox(ctx context.Context, image core.Image, purpose core.Purpose, lifetime time.Duration) (made *box, leave func(), err error) {
 	for attempt := 0; ; attempt++ {
 		environment, err := r.ensureEnvironment(ctx, image)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		r.clock.enter(core.PhaseBox)
-		box, err := r.makeBox(ctx, image, environment, purpose, lifetime)
+		made, leave, err := r.enterBox(ctx, image, environment, purpose, lifetime)
 		if err == nil || environment.Key == "" || attempt > 0 || !errors.Is(err, core.ErrNotFound) {
-			return box, err
+			return made, leave, err
 		}
 		r.ports.Log.Warn("the volume of an environment is gone; installing it again", "key", environment.Key)
 		if err := r.ports.Index.Delete(ctx, environment.Key); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
+}
+
+// enterBox waits until there may be one more box, and gets it. Getting the image and packages comes before:
+// who waits for these keeps nobody from a place. The box counts until it is gone, the run until leave is called.
+func (r *run) enterBox(ctx context.Context, image core.Image, environment core.Environment, purpose core.Purpose, lifetime time.Duration) (made *box, leave func(), err error) {
+	r.clock.enter(core.PhaseQueue)
+	kind := claimRun
+	if purpose != core.PurposeRun {
+		kind = claimBox
+	}
+	ticket, err := r.admit(ctx, claim{tenant: r.tenant, backend: r.name, memory: r.settings.Limits.MemoryBytes, kind: kind}, r.queued)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.clock.enter(core.PhaseBox)
+	if made, err = r.makeBox(ctx, image, environment, purpose, lifetime); err != nil {
+		ticket.release()
+		return nil, nil, err
+	}
+	ticket.follow(r.boxes, made.ID)
+	return made, ticket.release, nil
+}
+
+func (r *run) queued(position int) {
+	r.progress(core.Progress{Phase: core.PhaseQueue, Message: fmt.Sprintf("waiting for a place to run: number %d in the queue", position)})
 }
 
 func (r *run) ensureEnvironment(ctx context.Context, image core.Image) (core.Environment, error) {
@@ -155,13 +180,8 @@ func (r *run) ensureEnvironment(ctx context.Context, image core.Image) (core.Env
 }
 
 func (r *run) makeBox(ctx context.Context, image core.Image, environment core.Environment, purpose core.Purpose, lifetime time.Duration) (*box, error) {
-	spec := core.BoxSpec{
-		Image:      r.image,
-		Digest:     image.Digest,
-		Limits:     r.settings.Limits,
-		Labels:     core.Labels{Tenant: r.tenant, Purpose: purpose},
-		Unenforced: r.settings.Unenforced,
-	}
+	spec := r.settings.boxSpec(r.image, image.Digest)
+	spec.Labels.Tenant, spec.Labels.Purpose = r.tenant, purpose
 	if environment.Volume != "" {
 		spec.Mounts = []core.Mount{{Volume: environment.Volume, Path: core.GuestEnvironment}}
 		r.spec.PythonPath = []string{core.GuestEnvironment}

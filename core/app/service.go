@@ -35,6 +35,12 @@ type Settings struct {
 	MaxInputs     int   // files sent with a run
 	MaxInputBytes int64 // of all of them
 	MaxConcurrent int   // runs at once on one backend; more wait
+	MaxQueued     int   // runs of one tenant that wait; more are refused
+	MaxWait       time.Duration
+	MaxBoxes      int64 // at once; 0 is no bound
+	MaxMemory     int64 // bytes that all boxes together may use; 0 is no bound
+	Quota         Quota
+	Pool          Pool
 
 	Output       core.OutputLimits
 	MaxFile      int64 // bytes of one file that is kept
@@ -79,36 +85,43 @@ type Ports struct {
 
 // Service is the use cases.
 type Service struct {
-	ports    Ports
-	settings Settings
-	boxes    *boxes
-	runs     *ledger
-	sessions *sessions
-	places   places
-	installs flights
-	closing  context.Context
-	close    context.CancelFunc
+	ports     Ports
+	settings  Settings
+	boxes     *boxes
+	admission *admission
+	pool      *pool
+	runs      *ledger
+	sessions  *sessions
+	places    places
+	installs  flights
+	closing   context.Context
+	close     context.CancelFunc
 }
 
 // New wires a Service. Sweep and Close belong to its life.
 func New(ports Ports, settings Settings) *Service {
 	closing, stop := context.WithCancel(context.Background())
-	return &Service{
-		ports:    ports,
-		settings: settings,
-		boxes:    newBoxes(ports),
-		runs:     newLedger(ports),
-		sessions: newSessions(),
-		places:   places{all: map[string]*place{}},
-		closing:  closing,
-		close:    stop,
+	s := &Service{
+		ports:     ports,
+		settings:  settings,
+		boxes:     newBoxes(ports),
+		admission: newAdmission(settings, ports.Now),
+		runs:      newLedger(ports),
+		sessions:  newSessions(),
+		places:    places{all: map[string]*place{}},
+		closing:   closing,
+		close:     stop,
 	}
+	s.pool = newPool(closing, ports, settings, s.boxes, s.admission)
+	s.boxes.pool = s.pool
+	return s
 }
 
 // Close ends running work, and returns when every box of this server is gone or ctx ends;
 // then its error says what was left behind.
 func (s *Service) Close(ctx context.Context) error {
 	s.close()
+	s.pool.close()
 	err := errors.Join(s.endSessions(ctx), s.boxes.drain(ctx))
 	return errors.Join(err, s.sweepAll(ctx, s.boxes.suspects()))
 }

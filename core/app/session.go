@@ -129,7 +129,7 @@ func (r *run) openSession(ctx context.Context, asked core.SessionRequest, idle t
 	if err != nil {
 		return core.Session{}, err
 	}
-	box, err := r.openBox(ctx, image, core.PurposeSession, r.settings.Sessions.MaxAge)
+	box, _, err := r.openBox(ctx, image, core.PurposeSession, r.settings.Sessions.MaxAge)
 	if err != nil {
 		return core.Session{}, err
 	}

@@ -50,6 +50,11 @@ func (r *run) within(ctx context.Context, idOrName string) (core.Record, error) 
 	if r.place, err = r.Service.place(session.Backend); err != nil {
 		return core.Record{}, err
 	}
+	ticket, err := r.admit(ctx, claim{tenant: r.tenant, backend: r.name, kind: claimCall}, r.queued)
+	if err != nil {
+		return core.Record{}, err
+	}
+	defer ticket.release()
 	defer r.busy(session.ID)()
 	r.clock.enter(core.PhaseBox)
 	guest, err := r.reach(ctx, held, session)
@@ -106,6 +111,7 @@ func (r *run) reach(ctx context.Context, held *held, session core.Session) (exec
 		return nil, r.lossOf(ctx, session, err)
 	}
 	held.guest = guest
+	r.adopt(session)
 	return guest, nil
 }
 

@@ -19,6 +19,7 @@ const (
 // Sweep removes what crashed servers left, until ctx ends. It begins at once, and waits patiently
 // for an engine that is not there.
 func (s *Service) Sweep(ctx context.Context) {
+	go s.pool.tend(ctx)
 	s.prepare(ctx)
 	for {
 		pause := sweepEvery
@@ -40,11 +41,12 @@ func (s *Service) Sweep(ctx context.Context) {
 	}
 }
 
-// prepare gets to know the default backend, so that the first run need not wait for it. What is
-// wrong is told to whoever runs something.
+// prepare gets to know the default backend, so that the first run need not wait for it, and has boxes wait
+// there. What is wrong is told to whoever runs something.
 func (s *Service) prepare(ctx context.Context) {
-	if on, err := s.pick(ctx, job{}); err == nil {
-		_, _ = on.told(ctx, s.settings.Unenforced)
+	usual := &run{Service: s}
+	if err := usual.settle(ctx); err == nil {
+		s.pool.warm(ctx, usual.place, s.settings.boxSpec(usual.image, ""))
 	}
 }
 
