@@ -19,6 +19,7 @@ import (
 // are both made from it.
 type param struct {
 	name        string
+	alias       string // an older program's name for it; "" is none
 	description string
 	schema      map[string]any // without the description
 	required    bool
@@ -65,14 +66,17 @@ func parseArguments(raw json.RawMessage, params []param) (arguments, error) {
 	names := make([]string, len(params))
 	for i, p := range params {
 		names[i] = p.name
+		if raw, older := args[p.alias]; older && p.alias != "" {
+			args[p.name] = raw
+			delete(args, p.alias)
+		}
 	}
 	for _, name := range sortedKeys(args) {
 		switch {
 		case string(args[name]) == "null":
 			delete(args, name)
 		case !slices.Contains(names, name):
-			return nil, core.Errorf(core.ErrInvalid, "there is no argument %q", clip(name, 60)).
-				WithHint("the arguments are %s", strings.Join(names, ", "))
+			return nil, unknownArgument(name, names)
 		}
 	}
 	for _, p := range params {
@@ -81,6 +85,54 @@ func parseArguments(raw json.RawMessage, params []param) (arguments, error) {
 		}
 	}
 	return args, nil
+}
+
+func unknownArgument(name string, names []string) error {
+	hint := "there are none"
+	if len(names) > 0 {
+		hint = "the arguments are " + strings.Join(names, ", ")
+	}
+	return core.Errorf(core.ErrInvalid, "there is no argument %q", clip(name, 60)).WithHint("%s", hint)
+}
+
+// flag returns a truth value; false if it was left out. A quoted one is taken for what it says.
+func (a arguments) flag(name string) (bool, error) {
+	raw, given := a[name]
+	switch {
+	case !given:
+		return false, nil
+	case string(raw) == "true" || string(raw) == `"true"`:
+		return true, nil
+	case string(raw) == "false" || string(raw) == `"false"`:
+		return false, nil
+	}
+	return false, wrongType(name, "true or false", raw)
+}
+
+// whole returns a whole number; usual if it was left out.
+func (a arguments) whole(name string, usual int64) (int64, error) {
+	raw, given := a[name]
+	if !given {
+		return usual, nil
+	}
+	n, err := strconv.ParseInt(strings.Trim(string(raw), `"`), 10, 64)
+	if err != nil {
+		return 0, wrongType(name, "a whole number", raw)
+	}
+	return n, nil
+}
+
+// pairs returns an object of texts; nil if it was left out.
+func (a arguments) pairs(name string) (map[string]string, error) {
+	raw, given := a[name]
+	if !given {
+		return nil, nil
+	}
+	var found map[string]string
+	if json.Unmarshal(raw, &found) != nil {
+		return nil, wrongType(name, `an object of texts such as {"NAME": "value"}`, raw)
+	}
+	return found, nil
 }
 
 // text returns a string argument; nil if it was left out.

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mark3labs/mcp-go/mcp"
-
 	"github.com/boxwright/boxwright/core"
 )
 
@@ -22,8 +20,16 @@ func testServer() *Server {
 func parse(t *testing.T, raw string) (core.Request, error) {
 	t.Helper()
 	s := testServer()
-	request := mcp.CallToolRequest{Params: mcp.CallToolParams{RawArguments: json.RawMessage(raw)}}
-	return s.runRequest(request, s.runParams())
+	return s.parsed(raw)
+}
+
+// parsed is what becomes of the arguments of run_python_ephemeral.
+func (s *Server) parsed(raw string) (core.Request, error) {
+	args, err := parseArguments(json.RawMessage(raw), s.runPythonEphemeral().params)
+	if err != nil {
+		return core.Request{}, err
+	}
+	return s.runRequest(call{arguments: args})
 }
 
 func TestArguments(t *testing.T) {
@@ -43,9 +49,8 @@ func TestArguments(t *testing.T) {
 // schemaNames are the arguments that a client sees, with the schema of one.
 func schemaNames(t *testing.T, s *Server, of string) (names []string, schema map[string]any) {
 	t.Helper()
-	tool, _ := s.runPythonEphemeral()
 	var input struct{ Properties map[string]map[string]any }
-	if err := json.Unmarshal(tool.RawInputSchema, &input); err != nil {
+	if err := json.Unmarshal(schemaOf(s.runPythonEphemeral().params), &input); err != nil {
 		t.Fatal(err)
 	}
 	return sortedKeys(input.Properties), input.Properties[of]
@@ -64,8 +69,7 @@ func TestBackendArgument(t *testing.T) {
 	if enum, _ := json.Marshal(schema["enum"]); string(enum) != `["docker","docker-gvisor"]` {
 		t.Errorf("it may be %s", enum)
 	}
-	request := mcp.CallToolRequest{Params: mcp.CallToolParams{RawArguments: json.RawMessage(`{"code":"x","backend":"docker-gvisor"}`)}}
-	if r, err := s.runRequest(request, s.runParams()); err != nil || r.Backend != "docker-gvisor" {
+	if r, err := s.parsed(`{"code":"x","backend":"docker-gvisor"}`); err != nil || r.Backend != "docker-gvisor" {
 		t.Errorf("got %q, %v", r.Backend, err)
 	}
 }

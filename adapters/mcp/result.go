@@ -20,12 +20,14 @@ type runResult struct {
 	Signal     string             `json:"signal,omitempty"`
 	Stdout     string             `json:"stdout"`
 	Stderr     string             `json:"stderr"`
+	Result     string             `json:"result,omitempty"`
 	Truncated  *truncated         `json:"truncated,omitempty"`
 	DurationMS map[string]float64 `json:"duration_ms,omitempty"`
 	Files      []fileResult       `json:"files"`
 	Error      *errorResult       `json:"error,omitempty"`
 	Warnings   []string           `json:"warnings,omitempty"`
 	InstallLog string             `json:"install_log,omitempty"`
+	SandboxID  string             `json:"sandbox_id,omitempty"`
 	Backend    string             `json:"backend,omitempty"`
 	Image      string             `json:"image,omitempty"`
 }
@@ -69,6 +71,7 @@ func runOutputSchema() map[string]any {
 			"signal":    text("the signal that ended the program, such as SIGKILL"),
 			"stdout":    text("what the program printed; head and tail if it was long"),
 			"stderr":    text("what it printed as errors or warnings; not by itself a failure"),
+			"result":    text("what the code showed: the value of its last expression, and what display() was given"),
 			"truncated": map[string]any{
 				"type":        "object",
 				"description": "bytes left out of stdout and stderr; the full text is among the files",
@@ -100,6 +103,7 @@ func runOutputSchema() map[string]any {
 			},
 			"warnings":    map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
 			"install_log": text("last lines of the installer, when packages were installed for this run"),
+			"sandbox_id":  text("the sandbox it ran in; absent when it had a box of its own"),
 			"backend":     text("the engine that ran it"),
 			"image":       text("the image it ran in"),
 		},
@@ -138,7 +142,10 @@ func structured(r core.Record) runResult {
 		Stdout: outputText(r.Stdout), Stderr: outputText(r.Stderr),
 		DurationMS: map[string]float64{"total": milliseconds(r.Total)},
 		Files:      []fileResult{}, Warnings: slices.Clone(r.Warnings), InstallLog: r.Install,
-		Backend: r.Backend, Image: r.Image.Ref,
+		SandboxID: r.Session, Backend: r.Backend, Image: r.Image.Ref, Result: shownValues(r.Displays),
+	}
+	if r.Status == core.StatusRunning {
+		result.ExitCode = nil
 	}
 	if out, err := r.Stdout.Cut(), r.Stderr.Cut(); out > 0 || err > 0 {
 		result.Truncated = &truncated{StdoutBytes: max(0, out), StderrBytes: max(0, err)}
@@ -158,6 +165,17 @@ func structured(r core.Record) runResult {
 	return result
 }
 
+// shownValues joins what the code showed as text.
+func shownValues(displays []core.Display) string {
+	var values []string
+	for _, d := range displays {
+		if d.MIMEType == "text/plain" {
+			values = append(values, core.PlainText(string(d.Data)))
+		}
+	}
+	return strings.Join(values, "\n")
+}
+
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // recordText is the record as a model reads it: the status first, then only what there is.
@@ -170,6 +188,7 @@ func recordText(r core.Record, result runResult) string {
 		}
 	}
 	section("stdout", result.Stdout)
+	section("result", result.Result)
 	section("stderr", result.Stderr)
 	var files strings.Builder
 	for i, f := range r.Files {
@@ -180,7 +199,7 @@ func recordText(r core.Record, result runResult) string {
 		fmt.Fprintf(&files, "- %s (%s, %s)%s\n", shownName(f.Name), f.MIMEType, byteCount(f.Size), shownPlace(f))
 	}
 	section("files", files.String())
-	if result.Stdout+result.Stderr == "" && len(r.Files) == 0 && r.Status == core.StatusOK {
+	if result.Stdout+result.Stderr+result.Result == "" && len(r.Files) == 0 && r.Status == core.StatusOK {
 		b.WriteString("\n\nIt printed nothing and wrote no files; use print() to see values.")
 	}
 	section("warnings", strings.Join(result.Warnings, "\n"))
@@ -199,6 +218,9 @@ func shownPlace(f core.Artifact) string {
 }
 
 func statusLine(r core.Record) string {
+	if r.Status == core.StatusRunning {
+		return fmt.Sprintf("running for %.2f s so far; call get_run with run_id %s to see how it ends, or cancel_run", r.Total.Seconds(), r.RunID)
+	}
 	end := fmt.Sprintf("exit code %d", r.ExitCode)
 	if r.Signal != "" {
 		end += ", " + r.Signal

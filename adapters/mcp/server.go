@@ -9,6 +9,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,9 +20,21 @@ import (
 	"github.com/boxwright/boxwright/ports/artifact"
 )
 
-// Runner is the use case behind the tools.
-type Runner interface {
+// UseCases are what the tools do. app.Service has them; its documentation holds.
+type UseCases interface {
 	RunOnce(ctx context.Context, r core.Request, progress func(core.Progress)) (core.Record, error)
+	RunInSession(ctx context.Context, idOrName string, r core.Request, progress func(core.Progress)) (core.Record, error)
+
+	OpenSession(ctx context.Context, r core.SessionRequest, progress func(core.Progress)) (core.Session, error)
+	Sessions(ctx context.Context, owner string) ([]core.SessionInfo, error)
+	Inspect(ctx context.Context, owner, idOrName string) ([]core.Variable, error)
+	StopSession(ctx context.Context, owner, idOrName string) error
+
+	GetRun(ctx context.Context, owner, id string, wait time.Duration) (core.Record, error)
+	Runs(ctx context.Context, owner string, before time.Time, limit int) ([]core.Run, error)
+	ReadOutput(ctx context.Context, owner, id string, stream core.Stream, offset, limit int64) (core.OutputPiece, error)
+	WriteStdin(ctx context.Context, owner, id string, data []byte, end bool) error
+	CancelRun(ctx context.Context, owner, id string) (core.Record, error)
 }
 
 // Options describe the server to its clients; the zero value of a field leaves it unsaid.
@@ -30,10 +43,13 @@ type Options struct {
 	DefaultImage string
 	Images       []string // what the image argument may be
 	Backends     []string // what the backend argument may be; without any, there is none
+	Languages    []core.Language
 	Timeout      time.Duration
 	MaxTimeout   time.Duration
-	Memory       int64 // bytes of a box
+	SyncLimit    time.Duration // how long a call waits for its run
+	Memory       int64         // bytes of a box
 	Tenant       string
+	Server       string // names this server process
 	Log          *slog.Logger
 }
 
@@ -41,16 +57,16 @@ type Options struct {
 type Server struct {
 	*server.MCPServer
 	options   Options
-	runner    Runner
+	cases     UseCases
 	artifacts artifact.Store
 	inFlight  atomic.Int64
 }
 
-const instructions = "Runs Python programs in throw-away boxes without network. Each call is a fresh box: nothing stays between calls. Files that a program writes to its working directory come back."
+const instructions = "Runs code in isolated boxes without network. run_python keeps variables and files between calls; run_python_ephemeral and run_code start from nothing each time. Files that a program writes to its working directory come back. A run that takes long goes on in the background: get_run tells how it ends."
 
 // New makes the server. It serves nothing until a transport takes it.
-func New(runner Runner, artifacts artifact.Store, o Options) *Server {
-	s := &Server{options: o, runner: runner, artifacts: artifacts}
+func New(cases UseCases, artifacts artifact.Store, o Options) *Server {
+	s := &Server{options: o, cases: cases, artifacts: artifacts}
 	s.MCPServer = server.NewMCPServer("boxwright", o.Version,
 		server.WithTitle("Boxwright"),
 		server.WithInstructions(instructions),
@@ -58,7 +74,9 @@ func New(runner Runner, artifacts artifact.Store, o Options) *Server {
 		server.WithResourceCapabilities(false, false),
 		server.WithToolHandlerMiddleware(s.guard),
 	)
-	s.AddTool(s.runPythonEphemeral())
+	for _, t := range slices.Concat(s.runTools(), s.sandboxTools(), s.backgroundTools()) {
+		s.add(t)
+	}
 	s.AddResourceTemplate(s.runFiles())
 	return s
 }

@@ -21,16 +21,16 @@ func clip(s string, n int) string {
 }
 
 // outputText makes text of what is known of a stream: head, a line that says how much was left
-// out, tail. Bytes that are not UTF-8 become replacement characters.
+// out, tail. It is text that does nothing to whoever shows it.
 func outputText(o core.Output) string {
 	cut := o.Cut()
 	if cut <= 0 {
-		return strings.ToValidUTF8(string(o.Head)+string(o.Tail), "\uFFFD")
+		return core.PlainText(string(o.Head) + string(o.Tail))
 	}
 	head, tail := wholeRunes(o.Head), wholeTail(o.Tail)
-	return strings.ToValidUTF8(string(head), "\uFFFD") +
+	return core.PlainText(string(head)) +
 		fmt.Sprintf("\n[… %d bytes left out …]\n", o.Total-int64(len(head))-int64(len(tail))) +
-		strings.ToValidUTF8(string(tail), "\uFFFD")
+		core.PlainText(string(tail))
 }
 
 // wholeRunes drops a rune that the cut went through at the end of b.

@@ -45,10 +45,13 @@ func serve(ctx context.Context, settings config.Config) (err error) {
 		DefaultImage: settings.Images.Default,
 		Images:       settings.Images.Allow,
 		Backends:     settings.Choices(),
+		Languages:    settings.Interpreters().Names(),
 		Timeout:      settings.Runs.Timeout.Std(),
 		MaxTimeout:   settings.Runs.MaxTimeout.Std(),
 		Memory:       int64(settings.Limits.Memory),
+		SyncLimit:    settings.Runs.SyncLimit.Std(),
 		Tenant:       localTenant,
+		Server:       system.instance.Server,
 		Log:          log,
 	})
 	if info, err := os.Stdin.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {

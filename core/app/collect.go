@@ -21,7 +21,7 @@ const (
 )
 
 // collect keeps what the run left: its files, and the full text of an output that was cut or is
-// not text. What cannot be kept is a warning in the record, never a failed run.
+// not plain text, and what it showed in forms other than text. What cannot be kept is a warning in the record, never a failed run.
 func (r *run) collect(ctx context.Context, guest execution.Guest, exit core.Exit) {
 	collecting, cancel := context.WithTimeout(context.WithoutCancel(ctx), collectLimit)
 	defer cancel()
@@ -31,6 +31,9 @@ func (r *run) collect(ctx context.Context, guest execution.Guest, exit core.Exit
 	c.imageRoom = r.settings.InlineImage + r.settings.InlineImage/4
 	for _, file := range exit.Files {
 		c.file(ctx, file)
+	}
+	for _, display := range exit.Displays {
+		c.display(ctx, display)
 	}
 	c.output(ctx, core.Stdout, exit.Stdout)
 	c.output(ctx, core.Stderr, exit.Stderr)
@@ -126,8 +129,37 @@ func (c *collector) preview(ctx context.Context, path string) *core.Preview {
 	return &preview
 }
 
+// displayEndings are those of the files in which shown values are kept; text needs none.
+func displayEndings() map[string]string {
+	return map[string]string{
+		"text/html": ".html", "text/markdown": ".md", "image/svg+xml": ".svg", "image/png": ".png",
+		"image/jpeg": ".jpg", "application/json": ".json",
+	}
+}
+
+// display keeps a shown value as a file. A picture that is small enough is shown in place too.
+func (c *collector) display(ctx context.Context, d core.Display) {
+	ending := displayEndings()[d.MIMEType]
+	if ending == "" || int64(len(d.Data)) > min(c.settings.MaxFile, c.room) {
+		return
+	}
+	kept, err := c.keep(ctx, c.unique("result"+ending), "", func(w io.Writer) (int64, error) {
+		n, err := w.Write(d.Data)
+		return int64(n), err
+	})
+	if err != nil {
+		c.warn("a shown value could not be kept: %s", core.MessageOf(err))
+		return
+	}
+	if size := int64(len(d.Data)); isShown(kept.MIMEType) && size <= min(c.settings.InlineImage, c.imageRoom) {
+		c.imageRoom -= size
+		kept.Preview = &core.Preview{MIMEType: kept.MIMEType, Data: d.Data}
+	}
+	c.record.Files = append(c.record.Files, kept)
+}
+
 func (c *collector) output(ctx context.Context, stream core.Stream, out core.Output) {
-	if out.Cut() == 0 && utf8.Valid(out.Head) && utf8.Valid(out.Tail) {
+	if out.Cut() == 0 && core.IsPlainText(out.Head) && core.IsPlainText(out.Tail) {
 		return
 	}
 	limit := min(out.Spilled, c.room)
@@ -142,7 +174,7 @@ func (c *collector) output(ctx context.Context, stream core.Stream, out core.Out
 		c.warn("%s had %d bytes; file %q holds the first %d", stream, out.Total, kept.Name, kept.Size)
 	}
 	if out.Cut() == 0 {
-		c.warn("%s is not all text; file %q has its bytes", stream, kept.Name)
+		c.warn("%s is not all plain text; file %q has its bytes", stream, kept.Name)
 	}
 	c.record.Files = append(c.record.Files, kept)
 }

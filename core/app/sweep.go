@@ -27,6 +27,7 @@ func (s *Service) Sweep(ctx context.Context) {
 		if err == nil {
 			err = s.SweepOnce(ctx)
 		}
+		s.forgetRuns(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.ports.Log.Debug("the sweep could not be done", "error", err)
 			pause = sweepRetry
@@ -47,6 +48,13 @@ func (s *Service) prepare(ctx context.Context) {
 	usual := &run{Service: s}
 	if err := usual.settle(ctx); err == nil {
 		s.pool.warm(ctx, usual.place, s.settings.boxSpec(usual.image, ""))
+	}
+}
+
+// forgetRuns drops the results of runs that have been kept long enough.
+func (s *Service) forgetRuns(ctx context.Context) {
+	if _, err := s.ports.Runs.Sweep(ctx, s.ports.Now().Add(-s.settings.KeepRuns)); err != nil && ctx.Err() == nil {
+		s.ports.Log.Warn("the results of old runs could not be removed", "error", err)
 	}
 }
 

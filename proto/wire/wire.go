@@ -45,6 +45,8 @@ func codeOf(k core.Kind) codes.Code {
 		return codes.Canceled
 	case core.ErrDependency:
 		return codes.FailedPrecondition
+	case core.ErrSessionExpired:
+		return codes.Aborted
 	case core.ErrInternal:
 		return codes.Internal
 	}
