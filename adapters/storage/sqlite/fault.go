@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"syscall"
 
@@ -41,8 +40,8 @@ func (d *DB) fault(ctx context.Context, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return core.ContextError(ctx)
-	case errors.Is(err, sql.ErrConnDone):
-		return core.Errorf(core.ErrUnavailable, "the file %s was closed", d.path)
+	case d.closed.Load():
+		return core.Errorf(core.ErrUnavailable, "the file %s is not open any more", d.path)
 	}
 	switch code(err) {
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:

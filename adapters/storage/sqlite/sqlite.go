@@ -13,9 +13,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	driver "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/session"
@@ -35,6 +37,7 @@ type DB struct {
 	path string
 	// SQLite lets one connection write at a time: those of this process queue for it in Go, in their order.
 	write, read *sql.DB
+	closed      atomic.Bool
 	sessions    sessions
 	runs        runs
 }
@@ -131,6 +134,9 @@ func (d *DB) prepare(ctx context.Context) error {
 	p := preparing{ctx: ctx, db: d}
 	d.sessions = sessions{db: d, sessionStatements: p.sessions()}
 	d.runs = runs{db: d, runStatements: p.runs()}
+	if code(p.err) == codes.SQLITE_ERROR {
+		return d.damaged(p.err) // the tables are not as the schema made them
+	}
 	return d.fault(ctx, p.err)
 }
 
@@ -160,7 +166,10 @@ func (d *DB) Sessions() session.Store { return &d.sessions }
 func (d *DB) Runs() session.Runs { return &d.runs }
 
 // Close ends all connections. Calls that are under way fail.
-func (d *DB) Close() error { return errors.Join(d.read.Close(), d.write.Close()) }
+func (d *DB) Close() error {
+	d.closed.Store(true)
+	return errors.Join(d.read.Close(), d.write.Close())
+}
 
 // change does f as one step, which nobody else's change interrupts. The error of f is returned as it is.
 func (d *DB) change(ctx context.Context, f func(*sql.Tx) error) error {
