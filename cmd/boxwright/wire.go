@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -14,16 +15,21 @@ import (
 	"github.com/boxwright/boxwright/adapters/installer"
 	"github.com/boxwright/boxwright/adapters/storage/disk"
 	"github.com/boxwright/boxwright/adapters/storage/memory"
+	"github.com/boxwright/boxwright/adapters/storage/sqlite"
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/core/app"
 	"github.com/boxwright/boxwright/ports/artifact"
 	"github.com/boxwright/boxwright/ports/dependency"
+	"github.com/boxwright/boxwright/ports/session"
 )
 
 // system is the wired program: adapters behind ports, the use cases before them.
 type system struct {
 	service   *app.Service
 	artifacts artifact.Store
+	sessions  session.Store
+	runs      session.Runs
+	database  io.Closer
 	backends  *app.Backends
 	instance  *disk.Instance
 	log       *slog.Logger
@@ -40,8 +46,11 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 	if err != nil {
 		return nil, errors.Join(err, instance.Close())
 	}
-	if s.backends, err = newBackends(c, instance, log); err != nil {
+	if err := s.openSessions(c); err != nil {
 		return nil, errors.Join(err, instance.Close())
+	}
+	if s.backends, err = newBackends(c, instance, log); err != nil {
+		return nil, errors.Join(err, s.database.Close(), instance.Close())
 	}
 	s.service = app.New(app.Ports{
 		Backends:  s.backends,
@@ -49,8 +58,8 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 		Artifacts: s.artifacts,
 		Installer: newInstaller(c.Dependencies, log),
 		Index:     index,
-		Sessions:  memory.NewSessions(),
-		Runs:      memory.NewRuns(),
+		Sessions:  s.sessions,
+		Runs:      s.runs,
 		Instance:  instance.ID,
 		Server:    instance.Server,
 		Alive:     instance.Alive,
@@ -75,9 +84,23 @@ func (s *system) openStores(c config.Config) (dependency.Index, error) {
 	return disk.NewEnvironments(filepath.Join(c.Storage.Dir, "environments"), disk.EnvironmentOptions{Log: s.log})
 }
 
-// close ends the service first: it still needs the plugins to remove its boxes.
+func (s *system) openSessions(c config.Config) error {
+	if c.Storage.Sessions == "memory" {
+		s.sessions, s.runs, s.database = memory.NewSessions(), memory.NewRuns(), io.NopCloser(nil)
+		return nil
+	}
+	database, err := sqlite.Open(filepath.Join(c.Storage.Dir, "boxwright.db"), sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	s.sessions, s.runs, s.database = database.Sessions(), database.Runs(), database
+	return nil
+}
+
+// close ends the service first: it still needs the plugins to remove its boxes, and the stores to keep what
+// became of its runs.
 func (s *system) close(ctx context.Context) error {
-	return errors.Join(s.service.Close(ctx), s.backends.Close(ctx), s.instance.Close())
+	return errors.Join(s.service.Close(ctx), s.backends.Close(ctx), s.database.Close(), s.instance.Close())
 }
 
 // keepFiles removes old files of runs, now and every few minutes.
