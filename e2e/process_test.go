@@ -58,7 +58,8 @@ func launch(t *testing.T, s setup, eat func(line []byte)) *process {
 	p := &process{state: s.state, stderr: &lockedBuffer{}, gone: make(chan struct{})}
 	p.cmd = here().command(filepath.Join(s.programs, "boxwright"), "serve", "--config", settingsFile(t, here().settings(t, s.config)))
 	p.cmd.Dir = work
-	p.cmd.Env = append(here().environment(work), "BOXWRIGHT_STORAGE_DIR="+p.dir)
+	// Tests look at boxes: none waits in a pool but where that is what they are about.
+	p.cmd.Env = append(here().environment(work), "BOXWRIGHT_STORAGE_DIR="+p.dir, "BOXWRIGHT_POOL_ENABLED=false")
 	p.cmd.Env = append(p.cmd.Env, s.env...)
 	p.cmd.Stderr = p.stderr
 	var err error

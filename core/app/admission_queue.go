@@ -98,8 +98,8 @@ func (a *admission) forget(p *party) {
 	}
 }
 
-// dispatch lets in all who fit. One who lacks something keeps those behind from it: a big claim must not
-// wait for ever because small ones slip past.
+// dispatch lets in all who fit. One who lacks something keeps those behind from it, but from nothing else:
+// whoever waits for a backend that hangs is no hindrance to the others.
 func (a *admission) dispatch() {
 	lacked := map[string]bool{}
 	for a.grantNext(lacked) {
