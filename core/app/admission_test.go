@@ -61,8 +61,16 @@ func (d *desk) leaves(name string) {
 	synctest.Wait()
 }
 
+func (d *desk) err(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.errs[name]
+}
+
 func (d *desk) wants(entered ...string) {
 	d.t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if !slices.Equal(d.entered, entered) {
 		d.t.Errorf("let in were %q, want %q", d.entered, entered)
 	}
@@ -142,15 +150,15 @@ func TestOverloadIsAnAnswer(t *testing.T) {
 		}
 		busy := func(name, says string) {
 			t.Helper()
-			err := d.errs[name]
+			err := d.err(name)
 			if core.KindOf(err) != core.ErrExhausted || core.RetryAfterOf(err) < time.Second || core.RetryAfterOf(err) > time.Minute ||
 				!strings.Contains(err.Error(), says) || !strings.Contains(core.HintOf(err), "try again in ") {
 				t.Errorf("%s: %v, after %s", name, err, core.RetryAfterOf(err))
 			}
 		}
 		busy("a3", "1 runs wait for a place already")
-		if d.errs["a2"] != nil || d.errs["b1"] != nil {
-			t.Errorf("refused as well: %v", d.errs)
+		if err := errors.Join(d.err("a2"), d.err("b1")); err != nil {
+			t.Errorf("refused as well: %v", err)
 		}
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
@@ -172,16 +180,16 @@ func TestWhoGivesUp(t *testing.T) {
 		d.come(t.Context(), "a3", oneOf("a"))
 		cancel()
 		synctest.Wait()
-		if !errors.Is(d.errs["a2"], core.ErrCancelled) {
-			t.Errorf("got %v", d.errs["a2"])
+		if !errors.Is(d.err("a2"), core.ErrCancelled) {
+			t.Errorf("got %v", d.err("a2"))
 		}
 		d.come(t.Context(), "a4", oneOf("a")) // there is room in the queue again
 		d.leaves("a1")
 		d.leaves("a3")
 		d.wants("a1", "a3", "a4")
 		d.come(ctx, "late", oneOf("a"))
-		if !errors.Is(d.errs["late"], core.ErrCancelled) {
-			t.Errorf("got %v", d.errs["late"])
+		if !errors.Is(d.err("late"), core.ErrCancelled) {
+			t.Errorf("got %v", d.err("late"))
 		}
 	})
 }

@@ -112,6 +112,20 @@ func (p *pooled) there() []string {
 	return slices.Sorted(maps.Keys(p.boxes))
 }
 
+// made are the boxes that were asked for, in order.
+func (p *pooled) made() []core.BoxSpec {
+	p.world.mu.Lock()
+	defer p.world.mu.Unlock()
+	return slices.Clone(p.specs)
+}
+
+// ran are the runs of each box.
+func (p *pooled) ran() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.runs)
+}
+
 func (p *pooled) counts() (tries, looks int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,8 +194,8 @@ func aRunFindsABox(t *testing.T, p *pooled) {
 		if made, looks := p.counts(); made != before || looks != looked {
 			t.Errorf("the call made %d boxes and looked at %d images", made-before, looks-looked)
 		}
-		if p.runs[ready[0]] != 1 {
-			t.Errorf("another box was used: %v", p.runs)
+		if p.ran()[ready[0]] != 1 {
+			t.Errorf("another box was used: %v", p.ran())
 		}
 		time.Sleep(time.Second)
 	}
@@ -192,7 +206,7 @@ func nobodysBefore(t *testing.T, p *pooled) {
 	r := request("x")
 	p.call(t, r)
 	p.call(t, r)
-	waited, own := p.specs[0], p.specs[1]
+	waited, own := p.made()[0], p.made()[1]
 	if waited.Labels.Tenant != "" || waited.Labels.Purpose != core.PurposeRun || !slices.Equal(waited.Preload, []string{"numpy"}) {
 		t.Errorf("a waiting box has %+v", waited)
 	}
@@ -214,8 +228,8 @@ func usedOnce(t *testing.T, p *pooled) {
 		})
 	}
 	all.Wait()
-	if len(p.runs) != 50 {
-		t.Errorf("50 runs were in %d boxes: %v", len(p.runs), p.runs)
+	if len(p.ran()) != 50 {
+		t.Errorf("50 runs were in %d boxes: %v", len(p.ran()), p.ran())
 	}
 }
 
@@ -290,7 +304,7 @@ func outOfReach(t *testing.T, p *pooled) {
 	p.gone[first] = true
 	p.mu.Unlock()
 	p.call(t, request("x"))
-	if p.runs[first] != 0 {
+	if p.ran()[first] != 0 {
 		t.Error("a run got the box that is gone")
 	}
 	time.Sleep(2 * time.Second)
@@ -309,7 +323,7 @@ func tooShortALife(t *testing.T, p *pooled) {
 	first, long := p.there(), time.Hour
 	r := request("x")
 	r.Timeout = &long
-	if took := p.call(t, r); took == 0 || p.runs[first[0]] != 0 {
+	if took := p.call(t, r); took == 0 || p.ran()[first[0]] != 0 {
 		t.Errorf("it ran in the waiting box, after %s", took)
 	}
 	if took := p.call(t, request("x")); took != 0 {
@@ -323,12 +337,12 @@ func taggedAnew(t *testing.T, p *pooled) {
 	p.digest = "sha256:2"
 	p.mu.Unlock()
 	time.Sleep(time.Minute)
-	now := p.there()
-	if len(now) != 1 || now[0] == old[0] || p.specs[len(p.specs)-1].Digest != "sha256:2" {
-		t.Errorf("%q became %q of %+v", old, now, p.specs[len(p.specs)-1])
+	now, last := p.there(), p.made()[1]
+	if len(now) != 1 || now[0] == old[0] || last.Digest != "sha256:2" {
+		t.Errorf("%q became %q of %+v", old, now, last)
 	}
-	if took := p.call(t, request("x")); took != 0 || p.runs[now[0]] != 1 {
-		t.Errorf("the run took %s, in %v", took, p.runs)
+	if took := p.call(t, request("x")); took != 0 || p.ran()[now[0]] != 1 {
+		t.Errorf("the run took %s, in %v", took, p.ran())
 	}
 }
 
@@ -442,7 +456,7 @@ func TestPoolKeepsKindsApart(t *testing.T) {
 			}
 		}
 		volumes := map[string]int{}
-		for _, spec := range p.specs {
+		for _, spec := range p.made() {
 			if spec.Labels.Purpose == core.PurposeRun {
 				volumes[fmt.Sprint(spec.Mounts, spec.Preload)]++
 			}
