@@ -275,7 +275,7 @@ func TestNewerFormat(t *testing.T) {
 func filled(t *testing.T, path string) []byte {
 	t.Helper()
 	db := open(t, path)
-	for i := range 20 {
+	for i := range 10 {
 		id := fmt.Sprint("id", i)
 		if err := errors.Join(db.Sessions().Add(t.Context(), someSession(id)), db.Runs().Put(t.Context(), someRun(id))); err != nil {
 			t.Fatal(err)
@@ -342,7 +342,7 @@ func TestBytesFlipped(t *testing.T) {
 // places are where pages begin, as there the most is told of them, and some between.
 func places(size int) (list []int) {
 	for page := 0; page < size; page += 4096 {
-		for _, at := range []int{0, 1, 3, 5, 7, 8, 9, 12, 101, 107, 1500, 2900, 4000} {
+		for _, at := range []int{0, 3, 5, 8, 12, 101, 4000} {
 			list = append(list, page+at)
 		}
 	}

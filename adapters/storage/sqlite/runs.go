@@ -64,6 +64,7 @@ func (s *runs) Put(ctx context.Context, r core.Run) error {
 	if r.State != core.RunUnderWay {
 		ended = stamp(session.EndOf(r))
 	}
+	defer s.db.changed(len(brief) + len(whole.String))
 	result, err := s.put.ExecContext(ctx, r.ID, r.Owner, session.Stage(r.State), stamp(r.Started), ended, brief, whole)
 	if err != nil {
 		return s.db.fault(ctx, err)
@@ -109,6 +110,7 @@ func (s *runs) UnderWay(ctx context.Context) ([]core.Run, error) {
 
 // Sweep implements session.Runs.
 func (s *runs) Sweep(ctx context.Context, before time.Time) (int, error) {
+	defer s.db.changed(0)
 	result, err := s.sweep.ExecContext(ctx, stamp(before))
 	if err != nil {
 		return 0, s.db.fault(ctx, err)

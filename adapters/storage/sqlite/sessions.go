@@ -45,6 +45,7 @@ func (s *sessions) Add(ctx context.Context, added core.Session) error {
 	if err != nil {
 		return err
 	}
+	defer s.db.changed(len(text))
 	_, err = s.add.ExecContext(ctx, added.ID, added.Owner, added.Name, added.Client, added.Lost != "", stamp(added.Created), text)
 	return s.collision(ctx, added, err)
 }
@@ -147,6 +148,7 @@ func collect[T any](ctx context.Context, d *DB, decode func([]byte) (T, error), 
 
 // Remove implements session.Store.
 func (s *sessions) Remove(ctx context.Context, id string) error {
+	defer s.db.changed(0)
 	_, err := s.remove.ExecContext(ctx, id)
 	return s.db.fault(ctx, err)
 }

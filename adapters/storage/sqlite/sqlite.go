@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,8 @@ type DB struct {
 	// SQLite lets one connection write at a time: those of this process queue for it in Go, in their order.
 	write, read *sql.DB
 	closed      atomic.Bool
+	logged      atomic.Int64 // bytes since the log was moved, about
+	moving      sync.Mutex   // held while the log is moved, and for ever once it is closed
 	sessions    sessions
 	runs        runs
 }
@@ -100,7 +103,8 @@ func (d *DB) connect(opts Options) error {
 	settings := url.Values{
 		"_pragma": {
 			fmt.Sprintf("busy_timeout(%d)", opts.Wait.Milliseconds()),
-			"journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-512)", "journal_size_limit(8388608)", "trusted_schema(0)",
+			"journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-512)", "trusted_schema(0)",
+			fmt.Sprintf("wal_autocheckpoint(%d)", lastResort), fmt.Sprintf("journal_size_limit(%d)", 2*moveAfter),
 		},
 		"_txlock": {"immediate"}, // a transaction that reads first could not always go on to write
 	}
@@ -165,9 +169,12 @@ func (d *DB) Sessions() session.Store { return &d.sessions }
 // Runs is the file's session.Runs.
 func (d *DB) Runs() session.Runs { return &d.runs }
 
-// Close ends all connections. Calls that are under way fail.
+// Close ends all connections. Calls that are under way fail. A second Close does nothing.
 func (d *DB) Close() error {
-	d.closed.Store(true)
+	if d.closed.Swap(true) {
+		return nil
+	}
+	d.moving.Lock()
 	return errors.Join(d.read.Close(), d.write.Close())
 }
 
@@ -181,6 +188,7 @@ func (d *DB) change(ctx context.Context, f func(*sql.Tx) error) error {
 	if err := f(tx); err != nil {
 		return err
 	}
+	d.changed(0)
 	return d.fault(ctx, tx.Commit())
 }
 
