@@ -51,6 +51,8 @@ type errorResult struct {
 	Type    core.Kind `json:"type"`
 	Message string    `json:"message"`
 	Hint    string    `json:"hint,omitempty"`
+
+	RetryAfter float64 `json:"retry_after,omitempty"` // seconds
 }
 
 // runOutputSchema describes runResult to clients.
@@ -98,7 +100,10 @@ func runOutputSchema() map[string]any {
 			"error": map[string]any{
 				"type":        "object",
 				"description": "why the program could not be run; absent when it ran, however it ended",
-				"properties":  map[string]any{"type": text("kind"), "message": text("what is wrong"), "hint": text("what to do next")},
+				"properties": map[string]any{
+					"type": text("kind"), "message": text("what is wrong"), "hint": text("what to do next"),
+					"retry_after": map[string]any{"type": "number", "description": "when to try once more, in seconds; the server is busy until then"},
+				},
 				"required":    []string{"type", "message"},
 			},
 			"warnings":    map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
@@ -239,7 +244,10 @@ func statusLine(r core.Record) string {
 
 // failure turns an error of ours into a result that the model can act on.
 func failure(err error) *mcp.CallToolResult {
-	e := errorResult{Type: core.KindOf(err), Message: core.MessageOf(err), Hint: core.HintOf(err)}
+	e := errorResult{
+		Type: core.KindOf(err), Message: core.MessageOf(err), Hint: core.HintOf(err),
+		RetryAfter: core.RetryAfterOf(err).Seconds(),
+	}
 	if e.Type == core.ErrInternal {
 		e.Message, e.Hint = "the server failed inside; its log says why", ""
 	}
