@@ -109,9 +109,20 @@ type call struct {
 
 func (s *server) send(t *testing.T, a args, token any) *call {
 	t.Helper()
+	return s.sendTo(t, tool, a, token)
+}
+
+// use calls a tool of any name, and returns when it has answered.
+func (s *server) use(t *testing.T, name string, a args) result {
+	t.Helper()
+	return s.sendTo(t, name, a, nil).wait(t)
+}
+
+func (s *server) sendTo(t *testing.T, name string, a args, token any) *call {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	c := &call{server: s, cancel: cancel, done: make(chan struct{})}
-	request := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: tool, Arguments: a}}
+	request := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: name, Arguments: a}}
 	if token != nil {
 		request.Params.Meta = &mcp.Meta{ProgressToken: token}
 	}
@@ -164,6 +175,8 @@ type result struct {
 	Signal     string             `json:"signal"`
 	Stdout     string             `json:"stdout"`
 	Stderr     string             `json:"stderr"`
+	Result     string             `json:"result"`
+	SandboxID  string             `json:"sandbox_id"`
 	Truncated  truncated          `json:"truncated"`
 	DurationMS map[string]float64 `json:"duration_ms"`
 	Files      []file             `json:"files"`

@@ -70,7 +70,8 @@ func (s *Service) Inspect(ctx context.Context, owner, idOrName string) ([]core.V
 	return guest.Variables(ctx)
 }
 
-// endSessions ends the sessions that this server used last, as it ends itself: nobody is left to use them.
+// endSessions ends the sessions that this server used last, as it ends itself, and those of servers that were
+// killed: nobody may be left who would see that they are idle.
 func (s *Service) endSessions(ctx context.Context) error {
 	all, err := s.ports.Sessions.List(ctx, "")
 	if err != nil {
@@ -79,7 +80,7 @@ func (s *Service) endSessions(ctx context.Context) error {
 	var errs []error
 	for _, session := range all {
 		switch {
-		case session.Server != s.ports.Server || session.Lost != "":
+		case session.Lost != "" || session.Server != s.ports.Server && s.ports.Alive(session.Server):
 		case s.settings.Sessions.KeepOnExit:
 			s.sessions.drop(session.ID)
 			s.boxes.forget(session.Box)
@@ -123,8 +124,11 @@ func (s *Service) missSessions(ctx context.Context, on *place, needed map[string
 		running[box.ID] = box.State == core.BoxRunning
 	}
 	for _, session := range needed {
-		if session.Backend == on.name && !running[session.Box] && session.Created.Before(looked) {
-			s.lose(ctx, session, "its box was removed or has ended")
+		if session.Backend != on.name || running[session.Box] || !session.Created.Before(looked) {
+			continue
+		}
+		if why := s.whyGone(ctx, on, session.Box); why != "" {
+			s.lose(ctx, session, why)
 		}
 	}
 }

@@ -120,20 +120,35 @@ func (r *run) lossOf(ctx context.Context, session core.Session, err error) error
 	if !errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrNotFound) {
 		return err
 	}
-	box, lookErr := r.look(ctx, r.ports.Instance, session.Box)
-	why := ""
-	switch {
-	case errors.Is(lookErr, core.ErrNotFound):
-		why = "its box was removed"
-	case lookErr != nil || box.State == core.BoxRunning:
+	why := r.whyGone(ctx, r.place, session.Box)
+	if why == "" {
 		return err // it may be there again in a moment
-	case box.OOMKilled:
-		why = "its box ran out of memory and ended"
-	default:
-		why = "its box has ended"
 	}
 	go r.lose(context.WithoutCancel(ctx), session, why) // its lock may be the caller's
 	return errExpired(why)
+}
+
+// whyGone says why a box is not there any more; "" if it is, or may be. An engine's list alone is not
+// believed: some leave a box out now and then.
+func (s *Service) whyGone(ctx context.Context, on *place, box string) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	guest, err := s.ports.Guests.Connect(ctx, on.backend, box)
+	if err == nil {
+		_ = guest.Close() // it was only a look
+		return ""
+	}
+	if errors.Is(err, core.ErrNotFound) {
+		return "its box was removed"
+	}
+	found, err := on.look(ctx, s.ports.Instance, box)
+	switch {
+	case err != nil || found.State == core.BoxRunning:
+		return ""
+	case found.OOMKilled:
+		return "its box ran out of memory and ended"
+	}
+	return "its box has ended"
 }
 
 // explainSessionLoss is explainLoss for a box that more programs were to run in.
