@@ -276,7 +276,7 @@ func Default() Config {
 			MaxCode: 16 << 20, MaxStdin: 16 << 20, MaxFiles: 64, MaxUpload: 16 << 20,
 			OutputHead: 16 << 10, OutputTail: 16 << 10, OutputKeep: 32 << 20,
 			SyncLimit: seconds(45), Keep: hours(24),
-			MaxConcurrent: 32, MaxQueued: 256, MaxWait: seconds(30),
+			MaxConcurrent: 32, MaxQueued: 256, MaxWait: seconds(120),
 		},
 		Pool: Pool{
 			Enabled: true, Size: 1, Max: 8, MaxMemory: 1 << 30, IdleTimeout: seconds(600), MaxAge: seconds(1800),
