@@ -69,10 +69,13 @@ func (d *DB) tryMigrate(ctx context.Context) error {
 	})
 }
 
-// version is how many steps the file has seen, at most as many as there are.
-func (d *DB) version(ctx context.Context, from interface {
+// querier is a pool or a transaction.
+type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}) (seen int, err error) {
+}
+
+// version is how many steps the file has seen, at most as many as there are.
+func (d *DB) version(ctx context.Context, from querier) (seen int, err error) {
 	if err := from.QueryRowContext(ctx, "PRAGMA user_version").Scan(&seen); err != nil {
 		return 0, d.fault(ctx, err)
 	}

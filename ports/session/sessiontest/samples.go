@@ -15,7 +15,7 @@ func epoch() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time
 // strange are texts that stores stumble over.
 func strange() []string {
 	return []string{
-		`it's "quoted" \ ; DROP TABLE sessions; --`, "a\x00b", "\xff\xfe not UTF-8 \xc3", "line\nline\r\t\x1b[0m", "漢字 ü 🙂", " ", "%_*?[x]",
+		`it's "quoted" \ ; DROP TABLE sessions; --`, "a\x00b", "\xff\xfe not UTF-8 \xc3", "line\nnext\r\t\x1b[0m", "漢字 ü 🙂", " ", "%_*?[x]",
 		"<&>\u2028", "null", strings.Repeat("x", 1<<20),
 	}
 }
@@ -58,7 +58,7 @@ func fill(v reflect.Value, n *int) {
 		*at = epoch().Add(time.Duration(*n) * 1001 * time.Millisecond)
 		return
 	case *[]byte:
-		*at = []byte{0, 0xff, '\n', byte(*n)}
+		*at = fmt.Appendf(nil, "\x00\xff\n%d", *n)
 		return
 	}
 	switch v.Kind() {
@@ -69,8 +69,8 @@ func fill(v reflect.Value, n *int) {
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(*n)<<33 + int64(*n))
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), n)
+		for _, field := range v.Fields() {
+			fill(field, n)
 		}
 	default:
 		fillMany(v, n)
@@ -119,8 +119,8 @@ func spoil(v reflect.Value) {
 		if v.Type() == reflect.TypeFor[time.Time]() {
 			return // it shares nothing
 		}
-		for i := range v.NumField() {
-			spoil(v.Field(i))
+		for _, field := range v.Fields() {
+			spoil(field)
 		}
 	default: // it shares nothing
 	}
@@ -132,8 +132,9 @@ func difference(a, b reflect.Value) (path string, differs bool) {
 	if a.Kind() == reflect.Slice && a.Len()+b.Len() == 0 || a.IsValid() && reflect.DeepEqual(a.Interface(), b.Interface()) {
 		return "", false
 	}
-	if at, isTime := a.Interface().(time.Time); isTime {
-		return "", !at.Equal(b.Interface().(time.Time)) //nolint:errcheck // both are of one type
+	if at, isTime := reflect.TypeAssert[time.Time](a); isTime {
+		other, _ := reflect.TypeAssert[time.Time](b)
+		return "", !at.Equal(other)
 	}
 	for _, part := range parts(a, b) {
 		if path, differs := difference(part.a, part.b); differs {

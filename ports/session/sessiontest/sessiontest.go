@@ -63,7 +63,7 @@ func run(t *testing.T, h Harness, checks []Check) {
 func (c Check) Faults(t *testing.T, h Harness) []string {
 	t.Helper()
 	dir := t.TempDir()
-	k := &checking{ctx: t.Context(), open: func() Opened { return h.Open(t, dir) }}
+	k := &checking{findings: &findings{}, ctx: t.Context(), open: func() Opened { return h.Open(t, dir) }}
 	k.reopen()
 	defer func() { _ = k.Close() }()
 	func() {
@@ -83,8 +83,13 @@ type stop struct{}
 // checking is one check at work.
 type checking struct {
 	Opened
-	ctx    context.Context
-	open   func() Opened
+	*findings
+	ctx  context.Context
+	open func() Opened
+}
+
+// findings are what a check finds wrong, by whatever handle.
+type findings struct {
 	mu     sync.Mutex
 	faults []string
 }
@@ -98,9 +103,11 @@ func (c *checking) reopen() {
 }
 
 // other is the check as another process would make it, on the same folder.
-func (c *checking) other() *checking { return &checking{ctx: c.ctx, Opened: c.open()} }
+func (c *checking) other() *checking {
+	return &checking{findings: c.findings, ctx: c.ctx, Opened: c.open()}
+}
 
-func (c *checking) faultf(format string, args ...any) {
+func (c *findings) faultf(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults = append(c.faults, fmt.Sprintf(format, args...))
