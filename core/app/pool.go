@@ -192,6 +192,7 @@ func (p *pool) make(s *shelf) {
 		made.discard()
 	default:
 		s.put(&waiting{box: made, since: now}, now.Sub(began))
+		p.ports.Log.Debug("a box waits for runs", "backend", s.on.name, "image", s.spec.Image, "box", made.ID)
 	}
 	p.stir()
 }
