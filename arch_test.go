@@ -42,8 +42,8 @@ var layers = []struct {
 	{path: "e2e", may: []string{"*"}, outside: []string{"*"}},
 }
 
-// owners keep the clients of engines, and the plugins that link them, where they belong: out of the
-// server and of everything that it is made of.
+// owners keep what is one package's where it belongs: the clients of engines, and the plugins that link them,
+// out of the server and of everything that it is made of.
 var owners = []struct {
 	what string // an import's prefix
 	may  []string
@@ -55,6 +55,7 @@ var owners = []struct {
 	{what: module + "plugins/podman", may: []string{"plugins/podman", "cmd/boxwright-backend-podman"}},
 	{what: "github.com/google/go-containerregistry", may: []string{"plugins", "e2e"}},
 	{what: "github.com/opencontainers", may: []string{"plugins"}},
+	{what: "modernc.org", may: []string{"adapters/storage/sqlite"}},
 	{what: module + "plugins/gvisor", may: []string{"plugins/gvisor", "cmd/boxwright-backend-gvisor"}},
 }
 

@@ -212,9 +212,15 @@ func (c *checking) wantPages() {
 func testListBrief(c *checking) {
 	full := c.put(fullRun("r"))
 	got := c.list("ann", time.Time{}, 1)
-	c.wantSame("List", got, []core.Run{session.Brief(full)})
-	if out := got[0].Record.Stdout; len(out.Head)+len(out.Tail) > 0 || out.Total == 0 {
+	if c.wantSame("List", got, []core.Run{session.Brief(full)}); len(got) == 0 {
+		return
+	}
+	record := got[0].Record
+	if out := record.Stdout; len(out.Head)+len(out.Tail) > 0 || out.Total == 0 {
 		c.faultf("List has the output %+v", out)
+	}
+	if record.Files[1].Preview != nil || record.Files[1].Name == "" || record.Displays[1].Data != nil || record.Displays[1].MIMEType == "" {
+		c.faultf("List has the files %+v and shows %+v", record.Files, record.Displays)
 	}
 	c.wantRun("ann", full)
 }
