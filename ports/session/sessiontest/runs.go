@@ -212,7 +212,7 @@ func (c *checking) wantPages() {
 func testListBrief(c *checking) {
 	full := c.put(fullRun("r"))
 	got := c.list("ann", time.Time{}, 1)
-	if c.wantSame("List", got, []core.Run{session.Brief(full)}); len(got) == 0 {
+	if !c.wantSame("List", got, []core.Run{session.Brief(full)}) {
 		return
 	}
 	record := got[0].Record

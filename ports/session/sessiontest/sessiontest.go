@@ -133,10 +133,12 @@ func (c *checking) wantText(what, got, want string) {
 	}
 }
 
-func (c *checking) wantSame(what string, got, want any) {
-	if path, differs := difference(reflect.ValueOf(got), reflect.ValueOf(want)); differs {
+func (c *checking) wantSame(what string, got, want any) bool {
+	path, differs := difference(reflect.ValueOf(got), reflect.ValueOf(want))
+	if differs {
 		c.faultf("%s returned something else at %q", what, path)
 	}
+	return !differs
 }
 
 // atOnce calls f n times at the same time and returns the errors that are not nil.
