@@ -257,8 +257,8 @@ func (g guest) ReadOutput(_ context.Context, _ string, s core.Stream, w io.Write
 	return int64(n), errors.Join(err, g.step("output"))
 }
 
-func (guest) Attach(context.Context, string) (core.Exit, error) {
-	return core.Exit{}, core.Errorf(core.ErrNotFound, "this box knows no such run")
+func (g guest) Attach(ctx context.Context, run string) (core.Exit, error) {
+	return g.run(ctx, core.RunSpec{ID: run})
 }
 
 func (guest) Kill(context.Context, string) error { return nil }

@@ -14,8 +14,8 @@ TOOL = "run_python_ephemeral"
 
 async def listing(session):
     tools = (await session.list_tools()).tools
-    assert [tool.name for tool in tools] == [TOOL], tools
-    assert tools[0].outputSchema and tools[0].annotations.readOnlyHint is False, tools
+    once = {tool.name: tool for tool in tools}[TOOL]
+    assert once.outputSchema and once.annotations.readOnlyHint is False, once
     templates = (await session.list_resource_templates()).resourceTemplates
     assert len(templates) == 1, templates
 
