@@ -104,7 +104,7 @@ func runOutputSchema() map[string]any {
 					"type": text("kind"), "message": text("what is wrong"), "hint": text("what to do next"),
 					"retry_after": map[string]any{"type": "number", "description": "when to try once more, in seconds; the server is busy until then"},
 				},
-				"required":    []string{"type", "message"},
+				"required": []string{"type", "message"},
 			},
 			"warnings":    map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
 			"install_log": text("last lines of the installer, when packages were installed for this run"),

@@ -98,8 +98,10 @@ func (s *Server) runCode() tool {
 		description: fmt.Sprintf(`Runs a program in one of these languages: %s. Without sandbox_id it runs once, in a fresh box; with it, in that sandbox, whose files it shares. In a sandbox, bash keeps its variables, functions and working directory between calls, and python is the same as run_python.
 The image must have the language's interpreter. As in the other tools, files written to the working directory come back, there is no network, and a program that fails is a normal result.
 Example: {"language": "bash", "code": "for i in 1 2 3; do echo $i; done"}`, strings.Join(names, ", ")),
-		params: slices.Concat([]param{language, code, sandboxParam("a sandbox's id or name; left out, a fresh box"), dependenciesParam(),
-			s.imageParam(), s.timeoutParam(), stdinParam(), filesParam()}, backgroundParams(), s.backendParams()),
+		params: slices.Concat([]param{
+			language, code, sandboxParam("a sandbox's id or name; left out, a fresh box"), dependenciesParam(),
+			s.imageParam(), s.timeoutParam(), stdinParam(), filesParam(),
+		}, backgroundParams(), s.backendParams()),
 		output: runOutputSchema(), openWorld: true,
 		handle: func(ctx context.Context, c call) (*mcp.CallToolResult, error) {
 			if _, inSandbox := c.arguments["sandbox_id"]; inSandbox {
@@ -121,8 +123,10 @@ func (s *Server) sandboxExec() tool {
 		name: "sandbox_exec", title: "Run a shell command in a sandbox",
 		description: `Runs a command with /bin/sh in a sandbox and returns its output and exit code. Each call is a shell of its own: variables and cd do not stay, files do; use run_code with bash to keep them. What a command leaves running in the background (with &) goes on, until the sandbox ends.
 Example: {"command": "ls -l | head -5"}`,
-		params: slices.Concat([]param{command, sandboxParam(ownSandbox), textParam("cwd", "working directory, relative to "+core.GuestWork), env,
-			s.timeoutParam(), stdinParam()}, backgroundParams()),
+		params: slices.Concat([]param{
+			command, sandboxParam(ownSandbox), textParam("cwd", "working directory, relative to "+core.GuestWork), env,
+			s.timeoutParam(), stdinParam(),
+		}, backgroundParams()),
 		output: runOutputSchema(), openWorld: true,
 		handle: s.inSandbox,
 	}

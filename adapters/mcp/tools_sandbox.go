@@ -81,13 +81,15 @@ func (s *Server) sandboxInitialize() tool {
 	idle := param{
 		name:        "idle_timeout_seconds",
 		description: "the sandbox ends when it has not been used for so long; left out, the operator's choice",
-		schema:      map[string]any{"type": "number", "exclusiveMinimum": 0},
+		schema:      map[string]any{"type": "number", "minimum": 1},
 	}
 	return tool{
 		name: "sandbox_initialize", title: "Make a sandbox",
 		description: `Makes a sandbox that stays between calls, and returns its sandbox_id for run_python, run_code and sandbox_exec. It is only needed for a sandbox with packages, another image or a name: run_python without sandbox_id makes one by itself. End it with sandbox_stop when it is not needed any more.`,
-		params: slices.Concat([]param{textParam("name", "a name to call it by, besides its id; unique among your sandboxes"), s.imageParam(),
-			dependenciesParam(), idle}, s.backendParams()),
+		params: slices.Concat([]param{
+			textParam("name", "a name to call it by, besides its id; unique among your sandboxes"), s.imageParam(),
+			dependenciesParam(), idle,
+		}, s.backendParams()),
 		output: map[string]any{"type": "object", "properties": sandboxSchema()}, openWorld: true,
 		handle: s.initialize,
 	}

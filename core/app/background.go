@@ -35,16 +35,17 @@ func (s *Service) keptRun(ctx context.Context, owner, id string) (core.Record, e
 		return core.Record{}, unknownRun(err)
 	}
 	switch run.State {
-	case core.RunEnded:
-		return run.Record, run.Failure.Err()
+	case core.RunLost:
+		return core.Record{}, errLostRun()
 	case core.RunUnderWay:
 		return core.Record{
 			RunID: id, Status: core.StatusRunning, Session: run.Session, Backend: run.Backend,
 			Total:    s.ports.Now().Sub(run.Started),
 			Warnings: []string{"another server of this installation looks after the run; its output can be read once it has ended"},
 		}, nil
+	case core.RunEnded:
 	}
-	return core.Record{}, errLostRun()
+	return run.Record, run.Failure.Err()
 }
 
 func unknownRun(err error) error {

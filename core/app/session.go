@@ -112,8 +112,8 @@ func (s SessionSettings) pickIdle(asked *time.Duration) (time.Duration, error) {
 	if asked == nil {
 		return s.IdleTimeout, nil
 	}
-	if *asked <= 0 || *asked > s.MaxIdleTimeout {
-		return 0, core.Errorf(core.ErrInvalid, "idle_timeout_seconds is %g; it must be above 0 and at most %g",
+	if *asked < time.Second || *asked > s.MaxIdleTimeout {
+		return 0, core.Errorf(core.ErrInvalid, "idle_timeout_seconds is %g; it must be from 1 to %g",
 			asked.Seconds(), s.MaxIdleTimeout.Seconds()).
 			WithHint("leave it out for the default of %g seconds", s.IdleTimeout.Seconds())
 	}
@@ -155,7 +155,7 @@ func (r *run) openSession(ctx context.Context, asked core.SessionRequest, idle t
 // which is made if it has none.
 func (r *run) findSession(ctx context.Context, idOrName string) (core.Session, error) {
 	if idOrName != "" {
-		return r.Service.session(ctx, r.tenant, idOrName)
+		return r.session(ctx, r.tenant, idOrName)
 	}
 	leave, err := r.sessions.turn(r.client).enter(ctx, r.settings.Sessions.MaxQueued, func(int) {})
 	if err != nil {

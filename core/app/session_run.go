@@ -41,7 +41,7 @@ func (r *run) within(ctx context.Context, idOrName string) (core.Record, error) 
 		return core.Record{}, err
 	}
 	defer leave()
-	if session, err = r.Service.session(ctx, r.tenant, session.ID); err != nil { // it may have ended meanwhile
+	if session, err = r.session(ctx, r.tenant, session.ID); err != nil { // it may have ended meanwhile
 		return core.Record{}, err
 	}
 	if err := covers(session, r.requirements); err != nil {
@@ -55,7 +55,7 @@ func (r *run) within(ctx context.Context, idOrName string) (core.Record, error) 
 		return core.Record{}, err
 	}
 	defer ticket.release()
-	defer r.busy(session.ID)()
+	defer r.busy(session)()
 	r.clock.enter(core.PhaseBox)
 	guest, err := r.reach(ctx, held, session)
 	if err != nil {
@@ -161,11 +161,12 @@ func (r *run) explainSessionLoss(ctx context.Context, session core.Session, err 
 	return core.Exit{}, r.lossOf(ctx, session, err)
 }
 
-// beatTime is how often a session in use is marked as used: much less than the shortest idle time.
+// beatTime is how often a session in use is marked as used; more often if it may not be idle for long.
 const beatTime = 30 * time.Second
 
 // busy keeps a session from being idle until the returned function is called.
-func (r *run) busy(id string) (done func()) {
+func (r *run) busy(session core.Session) (done func()) {
+	id, pause := session.ID, min(beatTime, session.IdleTimeout/3)
 	mark := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), keepLimit)
 		defer cancel()
@@ -181,7 +182,7 @@ func (r *run) busy(id string) (done func()) {
 	r.boxes.work.Go(func() {
 		for mark(); ; mark() {
 			select {
-			case <-time.After(beatTime):
+			case <-time.After(pause):
 			case <-over:
 				mark()
 				return

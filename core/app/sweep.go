@@ -47,7 +47,7 @@ func (s *Service) Sweep(ctx context.Context) {
 func (s *Service) prepare(ctx context.Context) {
 	usual := &run{Service: s}
 	if err := usual.settle(ctx); err == nil {
-		s.pool.warm(ctx, usual.place, s.settings.boxSpec(usual.image, ""))
+		s.pool.warm(usual.place, s.settings.boxSpec(usual.image, ""))
 	}
 }
 
@@ -92,19 +92,13 @@ func (s *Service) sweep(ctx context.Context, on *place) error {
 	if err != nil {
 		return err
 	}
-	// Read after the inventory: what was opened in between is known.
-	sessions, err := s.reviewSessions(ctx)
-	if err != nil {
-		return err
-	}
-	s.missSessions(ctx, on, sessions, inventory.Boxes, looked)
-	runs, err := s.neededBoxes(ctx)
+	needed, err := s.needed(ctx, on, inventory.Boxes, looked)
 	if err != nil {
 		return err
 	}
 	swept := true
 	for _, box := range inventory.Boxes {
-		if _, inSession := sessions[box.ID]; !inSession && !runs[box.ID] && s.isLeftover(box) {
+		if !needed[box.ID] && s.isLeftover(box) {
 			swept = s.sweepAway(ctx, leftover{on.name, "box", box.ID, box.Labels}, func(ctx context.Context, id string) error {
 				return s.boxes.destroy(ctx, on, id)
 			}) && swept
@@ -123,6 +117,24 @@ func (s *Service) sweep(ctx context.Context, on *place) error {
 		}
 	}
 	return nil
+}
+
+// needed are the boxes that the store knows: those of sessions that live, and of runs that somebody looks
+// after. It is read after the inventory, so that what was opened in between is known.
+func (s *Service) needed(ctx context.Context, on *place, boxes []core.Box, looked time.Time) (map[string]bool, error) {
+	sessions, err := s.reviewSessions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.missSessions(ctx, on, sessions, boxes, looked)
+	needed, err := s.neededBoxes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for box := range sessions {
+		needed[box] = true
+	}
+	return needed, nil
 }
 
 // leftover is one thing that nobody needs any more.

@@ -23,7 +23,6 @@ type underway struct {
 	progress func(core.Progress) // nil once nobody waits
 	guest    execution.Guest     // while the program runs
 	run      core.Run
-	kept     bool // the store knows it
 	settled  bool // begun is closed
 
 	record core.Record
