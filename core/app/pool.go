@@ -56,8 +56,10 @@ type pool struct {
 	shelves    map[string]*shelf
 	images     map[imageName]seenImage
 	base       imageName // whose boxes always wait
-	making     int       // in the background
-	foreground int       // creations that somebody waits for
+	baseOn     *place    // nil as long as that is not known
+	baseSpec   core.BoxSpec
+	making     int // in the background
+	foreground int // creations that somebody waits for
 }
 
 func newPool(closing context.Context, ports Ports, s Settings, b *boxes, a *admission) *pool {

@@ -31,28 +31,13 @@ type seenImage struct {
 	at time.Time
 }
 
-// warm has boxes wait for runs of the default image on the default backend. The image is not fetched for
-// that: the first run does.
-func (p *pool) warm(ctx context.Context, on *place, spec core.BoxSpec) {
-	if p.settings.Max == 0 {
-		return
-	}
+// warm has boxes wait for runs of the default image on the default backend, once it is there. It is not
+// fetched for that: the first run does.
+func (p *pool) warm(on *place, spec core.BoxSpec) {
 	p.mu.Lock()
-	p.base = imageName{on.name, spec.Image}
+	p.base, p.baseOn, p.baseSpec = imageName{on.name, spec.Image}, on, spec
 	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	image, err := on.backend.EnsureImage(ctx, spec.Image, core.PullNever, nil)
-	if err != nil {
-		p.ports.Log.Debug("no box waits for the default image yet", "image", spec.Image, "error", err)
-		return
-	}
-	spec.Digest = image.Digest
-	p.learn(on, image)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.shelfOf(on, p.spec(spec))
-	p.stir()
+	p.check()
 }
 
 // image returns what a name stood for a moment ago, so that a run that finds its box need not ask the engine.
@@ -78,21 +63,17 @@ func (p *pool) learn(on *place, image core.Image) {
 	if p.settings.Max == 0 || p.closed {
 		return
 	}
-	p.images[imageName{on.name, image.Ref}] = seenImage{image, on, p.ports.Now()}
+	name := imageName{on.name, image.Ref}
+	p.images[name] = seenImage{image, on, p.ports.Now()}
 	for _, s := range p.shelves {
 		if s.on == on && s.spec.Image == image.Ref && s.spec.Digest != image.Digest {
-			p.supersede(s, image.Digest)
+			p.clear(s)
 		}
 	}
-}
-
-// supersede clears a shelf; what was always there is there again with the new image.
-func (p *pool) supersede(s *shelf, digest string) {
-	p.clear(s)
-	if p.isBase(s) {
-		spec := s.spec
-		spec.Digest = digest
-		p.shelfOf(s.on, spec)
+	if name == p.base {
+		spec := p.baseSpec
+		spec.Digest = image.Digest
+		p.shelfOf(on, p.spec(spec))
 	}
 	p.stir()
 }
@@ -101,7 +82,7 @@ func (p *pool) supersede(s *shelf, digest string) {
 func (p *pool) check() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed || p.settings.Max == 0 {
 		return
 	}
 	now := p.ports.Now()
@@ -169,6 +150,9 @@ func (p *pool) questions() (boxes []*waiting, images []seenImage) {
 			images = append(images, seen)
 		}
 	}
+	if _, known := p.images[p.base]; p.baseOn != nil && !known {
+		images = append(images, seenImage{Image: core.Image{Ref: p.base.ref}, on: p.baseOn})
+	}
 	return boxes, images
 }
 
@@ -198,7 +182,11 @@ func (p *pool) drop(w *waiting) {
 
 // lookAt sees what an image's name stands for now. An engine that does not answer says nothing about that.
 func (p *pool) lookAt(seen seenImage) {
-	ctx, cancel := context.WithTimeout(p.closing, askLimit)
+	limit := askLimit
+	if seen.Digest == "" {
+		limit = stallLimit // it may have to be unpacked
+	}
+	ctx, cancel := context.WithTimeout(p.closing, limit)
 	defer cancel()
 	image, err := seen.on.backend.EnsureImage(ctx, seen.Ref, core.PullNever, nil)
 	switch {
