@@ -10,7 +10,6 @@
 UV=0.13.9
 MCP1=1.30.0
 MCP2=2.3.0
-NODE=22.23.3
 INSPECTOR=2.12.0
 
 main() {
@@ -50,16 +49,15 @@ python_client() {
   "$1/bin/python" -m pip install --quiet --disable-pip-version-check "$2"
 }
 
-# inspector FOLDER brings its own Node, since it needs a newer one than Debian's.
 inspector() {
+  local node
+  node=$(node_binary)
   have npm || apt_install npm
   mkdir "$1"
-  npm install --silent --no-audit --no-fund --prefix "$1" \
-    "node@$NODE" "@modelcontextprotocol/inspector@$INSPECTOR"
-  cat >"$1/mcp-inspector" <<'WRAPPER'
+  npm install --silent --no-audit --no-fund --prefix "$1" "@modelcontextprotocol/inspector@$INSPECTOR"
+  cat >"$1/mcp-inspector" <<WRAPPER
 #!/bin/sh
-modules=$(dirname "$(readlink -f "$0")")/node_modules
-PATH=$modules/node/bin:$PATH exec "$modules/.bin/mcp-inspector" "$@"
+PATH=${node%/*}:\$PATH exec "$1/node_modules/.bin/mcp-inspector" "\$@"
 WRAPPER
   chmod +x "$1/mcp-inspector"
 }

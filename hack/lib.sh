@@ -79,3 +79,20 @@ as_test_user() {
     env -i HOME="$home" USER="$TEST_USER" PATH="$PATH" LANG=C.UTF-8 XDG_RUNTIME_DIR="/run/user/$uid" \
     SSL_CERT_FILE="${SSL_CERT_FILE-}" PIP_CERT="${PIP_CERT-}" "$@")
 }
+
+# The Node.js that tests use, since they need a newer one than Debian's.
+NODE=22.23.3
+
+# node_binary prints the path of a Node.js executable, kept in the cache.
+node_binary() {
+  local folder
+  folder=$(cache_dir)/node-$NODE
+  if [ ! -e "$folder/.done" ]; then
+    have npm || apt_install npm
+    rm -rf "$folder"
+    mkdir "$folder"
+    npm install --silent --no-audit --no-fund --prefix "$folder" "node@$NODE" >&2
+    touch "$folder/.done"
+  fi
+  printf '%s\n' "$folder/node_modules/node/bin/node"
+}

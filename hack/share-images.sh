@@ -8,7 +8,7 @@
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 
-IMAGES=("$BASE_IMAGE" boxwright-test/{empty,busybox,preinstalled}:1)
+IMAGES=("$BASE_IMAGE" boxwright-test/{empty,busybox,preinstalled,node}:1)
 
 main() {
   local archive place

@@ -4,6 +4,7 @@
 #   boxwright-test/busybox:1       a shell and the usual commands; no Python
 #   boxwright-test/preinstalled:1  the base image with six and numpy installed
 #   boxwright-test/matplotlib:1    the base image with matplotlib installed
+#   boxwright-test/node:1          the base image with Node.js
 
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
@@ -21,6 +22,7 @@ main() {
   make_image boxwright-test/busybox:1 busybox
   make_image boxwright-test/preinstalled:1 preinstalled
   make_image boxwright-test/matplotlib:1 matplotlib
+  make_image boxwright-test/node:1 with_node
 }
 
 cleanup() {
@@ -81,6 +83,14 @@ with_packages() {
     pip install --quiet --no-cache-dir --root-user-action=ignore --break-system-packages "$@" >&2
   docker exec "$container" rm -f /tmp/ca.crt
   docker commit --change 'CMD ["python3"]' "$container" "$image" >/dev/null
+  remove_container
+}
+
+with_node() {
+  has_image "$BASE_IMAGE" || die "no image $BASE_IMAGE; run hack/base-image.sh first"
+  container=$(docker create "$BASE_IMAGE")
+  docker cp -L "$(node_binary)" "$container:/usr/local/bin/node" >/dev/null
+  docker commit --change 'CMD ["node"]' "$container" "$1" >/dev/null
   remove_container
 }
 
