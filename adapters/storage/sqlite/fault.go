@@ -45,8 +45,7 @@ func (d *DB) fault(ctx context.Context, err error) error {
 	}
 	switch code(err) {
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
-		return core.Errorf(core.ErrUnavailable, "the file %s is locked by another process: %w", d.path, err).
-			WithHint("try again; if it stays so, look for a program that has the file open")
+		return d.busy(err)
 	case codes.SQLITE_TOOBIG:
 		return core.Errorf(core.ErrInvalid, "what is to be kept is too large: %w", err)
 	case codes.SQLITE_NOMEM:
@@ -63,6 +62,11 @@ func (d *DB) fault(ctx context.Context, err error) error {
 	default:
 		return core.Errorf(core.ErrInternal, "the file %s: %w", d.path, err)
 	}
+}
+
+func (d *DB) busy(err error) error {
+	return core.Errorf(core.ErrUnavailable, "the file %s is locked by another process: %w", d.path, err).
+		WithHint("try again; if it stays so, look for a program that has the file open")
 }
 
 func (d *DB) damaged(err error) error {

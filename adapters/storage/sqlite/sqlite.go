@@ -31,7 +31,10 @@ type Options struct {
 	Wait time.Duration
 }
 
-const defaultWait = 10 * time.Second
+const (
+	defaultWait = 10 * time.Second
+	openLimit   = 10 * time.Second
+)
 
 // DB is an open file.
 type DB struct {
@@ -66,10 +69,13 @@ func Open(path string, opts Options) (*DB, error) {
 	if err := d.connect(opts); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), opts.Wait)
+	ctx, cancel := context.WithTimeout(context.Background(), openLimit)
 	defer cancel()
 	if err := d.prepare(ctx); err != nil {
 		_ = d.Close()
+		if ctx.Err() != nil {
+			err = d.busy(err)
+		}
 		return nil, err
 	}
 	return d, nil
