@@ -16,6 +16,7 @@ func (s *Service) launch(ctx context.Context, j job, session string, progress fu
 	r.spec.ID, r.spec.Stream = u.id, progress != nil
 	go func() {
 		defer release()
+		defer r.tidy()
 		record, err := do(r, working)
 		if err != nil && working.Err() != nil && !errors.Is(err, core.ErrCancelled) {
 			err = cancelled(working)

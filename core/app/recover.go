@@ -36,6 +36,7 @@ func (s *Service) takeUp(known core.Run) {
 		defer release()
 		r := &run{Service: s, job: job{tenant: known.Owner}, under: u, progress: func(core.Progress) {}, clock: newStopwatch(s.ports.Now)}
 		r.spec.ID = known.ID
+		defer r.tidy()
 		record, err := r.resume(working, known)
 		if err != nil {
 			s.runs.lose(working, u, err)
@@ -56,7 +57,7 @@ func (r *run) resume(ctx context.Context, known core.Run) (core.Record, error) {
 	}
 	if known.Session == "" { // the box is this run's alone
 		r.boxes.remember(known.Box)
-		defer r.boxes.discard(r.place, known.Box)
+		r.afterwards = func() { r.boxes.discard(r.place, known.Box) }
 	}
 	guest, err := r.ports.Guests.Connect(ctx, r.backend, known.Box)
 	if err != nil {
@@ -101,7 +102,7 @@ type attacher interface {
 func (l *ledger) reopen(ctx context.Context, known core.Run) (*underway, context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	u := &underway{
-		id: known.ID, owner: known.Owner, cancel: cancel, run: known,
+		id: known.ID, owner: known.Owner, cancel: cancel, run: known, detached: true,
 		done: make(chan struct{}), begun: make(chan struct{}),
 	}
 	l.mu.Lock()
@@ -120,11 +121,9 @@ func (l *ledger) lose(ctx context.Context, u *underway, why error) {
 	if err := l.ports.Runs.Put(keeping, run); err != nil && !errors.Is(err, core.ErrInvalid) {
 		l.ports.Log.Warn("a run's end could not be kept", "run", u.id, "error", err)
 	}
-	u.end(core.Record{}, errLostRun(), l.ports.Now())
+	u.end(core.Record{}, errLostRun())
 	u.cancel()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.live, u.id)
+	l.forget(u)
 }
 
 func errLostRun() error {

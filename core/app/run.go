@@ -32,6 +32,16 @@ type run struct {
 	progress func(core.Progress)
 	clock    *stopwatch
 	record   core.Record
+	// afterwards removes what the run used: only once its record is kept, as the box is where a server that
+	// comes after this one would find out how it ended.
+	afterwards func()
+}
+
+// tidy ends what the run used.
+func (r *run) tidy() {
+	if r.afterwards != nil {
+		r.afterwards()
+	}
 }
 
 // once runs the program in a box of its own.
@@ -49,7 +59,7 @@ func (r *run) once(ctx context.Context) (core.Record, error) {
 		return core.Record{}, err
 	}
 	defer leave()
-	defer box.discard()
+	r.afterwards = box.discard
 	r.record.Image, r.record.Warnings = image, box.Warnings
 	exit, err := r.execute(ctx, box.guest, box.ID)
 	if err != nil {

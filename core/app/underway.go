@@ -24,6 +24,7 @@ type underway struct {
 	guest    execution.Guest     // while the program runs
 	run      core.Run
 	settled  bool // begun is closed
+	detached bool // it outlives its call, so that the store is to know of its end before anybody does
 
 	record core.Record
 	err    error
@@ -63,18 +64,32 @@ func (u *underway) into(session string) {
 	u.run.Session = session
 }
 
-// end sets the outcome, once.
-func (u *underway) end(record core.Record, err error, now time.Time) core.Run {
+// outcome is the run as it ends; nobody who waits is told yet. detached says that somebody may come back for it.
+func (u *underway) outcome(record core.Record, err error, now time.Time) (run core.Run, detached bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	run = u.run
+	run.State, run.Ended, run.Record, run.Failure = core.RunEnded, now, record, core.FailureOf(err)
+	return run, u.detached
+}
+
+// end tells those who wait, once.
+func (u *underway) end(record core.Record, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.record, u.err, u.guest = record, err, nil
-	u.run.State, u.run.Ended, u.run.Record, u.run.Failure = core.RunEnded, now, record, core.FailureOf(err)
 	if !u.settled {
 		u.settled = true
 		close(u.begun)
 	}
 	close(u.done)
-	return u.run
+}
+
+// detach says that the run outlives its call.
+func (u *underway) detach() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.detached = true
 }
 
 // snapshot is what is known of it now.
@@ -111,15 +126,26 @@ func (l *ledger) open(ctx context.Context, j job, session string, progress func(
 	return u, ctx
 }
 
-// close keeps how a run ended.
+// close keeps how a run ended, and tells those who wait: first the store, if somebody may come back for the
+// result, or else first the call.
 func (l *ledger) close(ctx context.Context, u *underway, record core.Record, err error) {
-	run := u.end(record, err, l.ports.Now())
+	run, detached := u.outcome(record, err, l.ports.Now())
+	if !detached {
+		u.end(record, err)
+	}
 	u.cancel()
 	keeping, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepLimit)
 	defer cancel()
 	if err := l.ports.Runs.Put(keeping, run); err != nil {
 		l.ports.Log.Warn("a run's result could not be kept", "run", u.id, "error", err)
 	}
+	if detached {
+		u.end(record, err)
+	}
+	l.forget(u)
+}
+
+func (l *ledger) forget(u *underway) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.live, u.id)
@@ -130,6 +156,7 @@ const keepLimit = 5 * time.Second
 
 // keep has the store know of a run that goes on after its call. It must be known before the caller hears of it.
 func (l *ledger) keep(ctx context.Context, u *underway) error {
+	u.detach()
 	run, _ := u.snapshot()
 	err := l.ports.Runs.Put(ctx, run)
 	if errors.Is(err, core.ErrInvalid) { // it ended just now
