@@ -65,6 +65,11 @@ test-places: engines build ## Run the end-to-end tests in each of PLACES, and sh
 	set -a; . .test/engines; \
 	BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin hack/e2e.sh $(PLACES)
 
+.PHONY: test-kills
+test-kills: engines build ## Kill the server at 50 random moments under load, and look for what is lost or left
+	set -a; . .test/engines; \
+	BOXWRIGHT_KILLS=50 BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin E2E_RUN=TestKilledUnderLoad hack/e2e.sh $(firstword $(PLACES))
+
 .PHONY: test-unit
 test-unit: ## Run the tests that need no engine, with the race detector
 	go test -short $(RACE) -timeout $(TEST_TIMEOUT) ./...
