@@ -94,7 +94,7 @@ def fork_again(control):
 
 
 def receive(control):
-    message, ancillary, _, _ = control.recvmsg(64, _socket.CMSG_SPACE(4 * 4))
+    message, ancillary, _, _ = control.recvmsg(64, _socket.CMSG_SPACE(4 * 4), _socket.MSG_CMSG_CLOEXEC)
     descriptors = []
     for level, kind, data in ancillary:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
@@ -112,13 +112,22 @@ def make_ready():
 
 def prepare(descriptors):
     """Makes this process what the interpreter's own would be, and returns the request and the source."""
-    with open(descriptors[3], "rb") as sent:
-        sent.seek(0)
-        request = eval(sent.readline(), {})  # the agent's JSON, of texts and numbers, which are Python's too
-        source = sent.read()
+    request, source = read_request(descriptors[3])
     for number in (0, 1, 2):
         os.dup2(descriptors[number], number)
     close_others()
+    settle(request)
+    return request, source
+
+
+def read_request(descriptor):
+    with open(descriptor, "rb", closefd=False) as sent:
+        sent.seek(0)
+        request = eval(sent.readline(), {})  # the agent's JSON, of texts and numbers, which are Python's too
+        return request, sent.read()
+
+
+def settle(request):
     os.chdir(request["dir"])
     os.environ.clear()
     os.environ.update(request["env"])
@@ -129,12 +138,11 @@ def prepare(descriptors):
     sys.argv = [request["file"]]
     sys.orig_argv = [sys.executable, request["file"]]
     set_path(request)
-    return request, source
 
 
-def close_others():
+def close_others(*kept):
     for name in os.listdir("/proc/self/fd"):
-        if int(name) > 2:
+        if int(name) > 2 and int(name) not in kept:
             close_quietly(int(name))
 
 
@@ -211,17 +219,24 @@ def make_main(request, source):
     main.__dict__.update(__file__=path, __cached__=None, __builtins__=builtins, __annotations__={})
     main.__loader__ = _frozen_importlib_external.SourceFileLoader("__main__", path)
     sys.modules["__main__"] = main
-    try:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(number, "wb") as copy:
-            copy.write(source)
-    except OSError:  # the disk is full; tracebacks shall have their lines all the same
+    if not save(path, source):  # the disk is full; tracebacks shall have their lines all the same
         import linecache
 
         lines = source.decode("utf-8", "replace").splitlines(True)
         linecache.cache[path] = len(source), None, lines, path
     return main
+
+
+def save(path, data):
+    """Writes a file, and tells whether it could."""
+    try:
+        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(number, "wb") as copy:
+            copy.write(data)
+        return True
+    except OSError:
+        return False
 
 
 def run(request, source):
@@ -269,6 +284,7 @@ class Figures:
     def __init__(self, folder):
         self.folder = folder
         self.number = 0
+        self.turn = 1
         self.savefig = None
         if "matplotlib.pyplot" in sys.modules:
             self.install(sys.modules["matplotlib.pyplot"])
@@ -305,7 +321,7 @@ class Figures:
         @functools.wraps(figure.savefig)
         def savefig(this, *args, **kwargs):
             result = self.savefig(this, *args, **kwargs)
-            this._boxwright_saved = True
+            this._boxwright_saved = self.turn
             return result
 
         def show(*args, **kwargs):
@@ -323,15 +339,26 @@ class Figures:
         for manager in sorted(helpers.Gcf.get_all_fig_managers(), key=lambda manager: manager.num):
             self.save_one(manager.canvas.figure)
 
+    def finish(self):
+        """Saves what a piece of code has left open, and leaves nothing to the next."""
+        if "matplotlib.pyplot" in sys.modules:
+            self.save()
+            sys.modules["matplotlib.pyplot"].close("all")
+
+    @staticmethod
+    def is_figure(value):
+        module = sys.modules.get("matplotlib.figure")
+        return module is not None and isinstance(value, module.Figure)
+
     def save_one(self, figure):
-        if getattr(figure, "_boxwright_saved", False):
+        if getattr(figure, "_boxwright_saved", None) == self.turn or self.savefig is None:
             return
         path = None
         try:
             path, number = self.next_file()
             with open(number, "wb") as target:
                 self.savefig(figure, target, format="png")
-            figure._boxwright_saved = True
+            figure._boxwright_saved = self.turn
         except Exception as error:
             print("a figure could not be saved: %s" % error, file=sys.stderr)
             if path:
@@ -470,6 +497,8 @@ def main():
     message, descriptors = receive(channel)
     if not message:
         os._exit(0)
+    if message == b"session":
+        last(channel, descriptors[0])
     request, source = prepare(descriptors)
     channel.detach()
     end = End()
@@ -484,6 +513,18 @@ def main():
         sys.excepthook = lambda *args: None  # it has been shown
     if outcome is not None:
         raise outcome
+
+
+def last(channel, descriptor):
+    """Becomes the interpreter of a session, with instructions that other programs do without."""
+    global SESSION
+    request, instructions = read_request(descriptor)
+    exec(compile(instructions, "<boxwright>", "exec"), globals())
+    close_others(channel.fileno())
+    SESSION = Session(channel, request)
+    SESSION.go_silent()
+    settle(request)
+    SESSION.serve()
 
 
 LIBRARY, PACKAGES = split_path()

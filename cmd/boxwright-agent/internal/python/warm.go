@@ -2,7 +2,6 @@ package python
 
 import (
 	_ "embed" // the interpreter's instructions
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -125,28 +124,33 @@ func (w *Warm) Stop() {
 func (w *Warm) Launch(p Program) (Process, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.Flush = int(FlushSignal)
-	if p.PythonPath == nil {
-		p.PythonPath = []string{}
-	}
-	request, err := requestFile(p)
+	request, err := p.request()
 	if err != nil {
 		return Process{}, err
 	}
 	defer request.Close() //nolint:errcheck // memory
-	rights := unix.UnixRights(p.Stdio[0], p.Stdio[1], p.Stdio[2], int(request.Fd()))
-	if err := w.prime(); err != nil {
+	ready, err := w.send("run", p.Stdio[0], p.Stdio[1], p.Stdio[2], int(request.Fd()))
+	if err != nil {
 		return Process{}, err
+	}
+	_ = ready.conn.Close() // it has served
+	return Process{PID: ready.pid, Status: ready.died}, nil
+}
+
+// send tells a copy what it is to become, and gives it away; it needs the lock.
+func (w *Warm) send(what string, descriptors ...int) (*ready, error) {
+	if err := w.prime(); err != nil {
+		return nil, err
 	}
 	ready := w.ready
 	w.ready = nil
-	defer ready.conn.Close() //nolint:errcheck // it has served
 	_ = ready.conn.SetDeadline(time.Now().Add(answerTime))
-	if _, _, err := ready.conn.WriteMsgUnix([]byte("run"), rights, nil); err != nil {
+	if _, _, err := ready.conn.WriteMsgUnix([]byte(what), unix.UnixRights(descriptors...), nil); err != nil {
 		ready.end()
-		return Process{}, core.Errorf(core.ErrUnavailable, "the waiting interpreter is gone: %w", err).WithHint("try again")
+		return nil, core.Errorf(core.ErrUnavailable, "the waiting interpreter is gone: %w", err).WithHint("try again")
 	}
-	return Process{PID: ready.pid, Status: ready.died}, nil
+	_ = ready.conn.SetDeadline(time.Time{})
+	return ready, nil
 }
 
 // prime needs the lock.
@@ -233,13 +237,12 @@ func (p *process) end() {
 	_ = p.conn.Close()
 }
 
-// requestFile holds a line of JSON and the source. A file of memory has no name that could be opened.
-func requestFile(p Program) (*os.File, error) {
-	header, err := json.Marshal(p)
-	if err != nil {
-		return nil, core.Errorf(core.ErrInvalid, "the run cannot be described: %w", err)
+func (p Program) request() (*os.File, error) {
+	p.Flush = int(FlushSignal)
+	if p.PythonPath == nil {
+		p.PythonPath = []string{}
 	}
-	return memory(append(append(header, '\n'), p.Source...))
+	return describe(p, p.Source)
 }
 
 func memory(data []byte) (*os.File, error) {

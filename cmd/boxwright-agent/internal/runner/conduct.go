@@ -12,6 +12,7 @@ import (
 
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/capture"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/python"
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/sweep"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/watch"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/workspace"
 	"github.com/boxwright/boxwright/core"
@@ -22,6 +23,10 @@ const (
 	flushTime = 20 * time.Millisecond
 	// deathTime is how long the status of a killed program may take.
 	deathTime = 5 * time.Second
+	// mercy is how long the code of a session has to end by KeyboardInterrupt, firstMercy how long before
+	// what it waits for is killed.
+	mercy      = 2 * time.Second
+	firstMercy = 300 * time.Millisecond
 	// farewellTime is how long what a program leaves may take to end by itself.
 	farewellTime = 250 * time.Millisecond
 	// sourceFile is where a program finds its own source: outside the workspace, in a hidden folder.
@@ -51,6 +56,7 @@ func (r *Runner) conduct(run *Run) {
 	run.exit, run.err = r.perform(run)
 	close(run.done)
 	r.warmUp()
+	r.keepWatch()
 	r.turn <- struct{}{}
 }
 
@@ -82,37 +88,74 @@ func (r *Runner) perform(run *Run) (core.Exit, error) {
 	if err != nil {
 		return core.Exit{}, err
 	}
-	before, outside := r.Workspace.Snapshot(), workspace.Watch(core.GuestTmp)
-	oomBefore, straysBefore := oomKills(), r.Reaper.Strays()
-	began := time.Now()
-	process, err := r.launch(run.spec, dir, streams.child)
+	noteBefore := r.endVigil()
+	before := r.look(run.keeps())
+	job, err := r.launch(run.spec, dir, streams.child)
 	if err != nil {
 		streams.close()
 		return core.Exit{}, err
 	}
 	streams.start(run)
-	status, why, err := r.await(run, process)
-	exit := exitOf(status, why.cause)
-	exit.Duration = time.Since(began)
-	if err == nil && why.cause == byItself {
-		exit.Warnings, err = r.clear(straysBefore)
+	end, why, err := r.await(run, job, before)
+	job.code.remove()
+	exit := exitOf(end.status, why.cause)
+	exit.Duration = time.Since(before.at)
+	end.addTo(&exit)
+	switch {
+	case why.cause != byItself || err != nil:
+		streams.drain()
+	case run.keeps():
+		r.survivors.add(streams)
+	default:
+		exit.Warnings, err = r.clear(before.strays)
+		streams.drain()
 	}
-	if why.note != "" {
-		exit.Warnings = append(exit.Warnings, why.note)
+	for _, note := range []string{noteBefore, job.note, why.note} {
+		if note != "" {
+			exit.Warnings = append(exit.Warnings, note)
+		}
 	}
 	if err != nil {
 		exit.Warnings = append(exit.Warnings, core.MessageOf(err))
 	}
-	streams.drain()
 	exit.Stdout, exit.Stderr = output(run.captures[0]), output(run.captures[1])
-	judgeMemory(&exit, why.cause, oomKills()-oomBefore)
-	changes := r.Workspace.Changes(before)
+	r.compare(&exit, before, why.cause)
+	return exit, nil
+}
+
+// before is what is known of the box when a program starts.
+type before struct {
+	at      time.Time
+	files   *workspace.Snapshot
+	outside *workspace.Outside
+	strays  uint64
+	oom     int64
+	living  sweep.Living // nil if nothing of the run is to go on
+}
+
+func (r *Runner) look(keeps bool) before {
+	b := before{
+		files: r.Workspace.Snapshot(), outside: workspace.Watch(core.GuestTmp),
+		oom: oomKills(), strays: r.Reaper.Strays(), at: time.Now(),
+	}
+	if keeps {
+		b.living = r.Sweeper.Living()
+	}
+	return b
+}
+
+// compare tells what has become of the box since.
+func (r *Runner) compare(exit *core.Exit, before before, why cause) {
+	judgeMemory(exit, why, oomKills()-before.oom)
+	changes := r.Workspace.Changes(before.files)
 	exit.Files = changes.Files
 	exit.Warnings = append(exit.Warnings, changes.Warnings...)
-	if warning := outside.Warning(); warning != "" {
+	if warning := before.outside.Warning(); warning != "" {
 		exit.Warnings = append(exit.Warnings, warning)
 	}
-	return exit, nil
+	if r.loseLasting() {
+		exit.StateLost = true
+	}
 }
 
 // workingDir resolves a run's folder and makes sure that it can be used.
@@ -132,15 +175,41 @@ func workingDir(dir string) (string, error) {
 	return filepath.Clean(dir), nil
 }
 
-func (r *Runner) launch(spec core.RunSpec, dir string, fds [3]int) (python.Process, error) {
-	env := environment(r.Env, spec)
-	if len(spec.Argv) > 0 {
-		return command(r.Reaper, spec.Argv, dir, env, fds)
+func (r *Runner) launch(spec core.RunSpec, dir string, fds [3]int) (*job, error) {
+	switch {
+	case spec.Session:
+		return r.startCell(spec, dir, fds)
+	case len(spec.Argv) > 0:
+		return r.startCommand(spec, dir, fds)
 	}
-	return r.interpreter(spec).Launch(python.Program{
-		File: sourceFile, Dir: dir, Work: core.GuestWork, Env: env,
+	process, err := r.interpreter(spec).Launch(r.program(spec, dir, fds))
+	if err != nil {
+		return nil, err
+	}
+	return programJob(process), nil
+}
+
+func (r *Runner) program(spec core.RunSpec, dir string, fds [3]int) python.Program {
+	return python.Program{
+		File: sourceFile, Dir: dir, Work: core.GuestWork, Env: environment(r.Env, spec),
 		PythonPath: spec.PythonPath, Source: spec.Code, Stdio: fds,
-	})
+	}
+}
+
+// startCommand starts a program, for which its code lies in a file if it has any.
+func (r *Runner) startCommand(spec core.RunSpec, dir string, fds [3]int) (*job, error) {
+	code, argv, err := writeCode(spec, dir)
+	if err != nil {
+		return nil, err
+	}
+	process, err := command(r.Reaper, argv, dir, environment(r.Env, spec), fds)
+	if err != nil {
+		code.remove()
+		return nil, err
+	}
+	job := programJob(process)
+	job.code = code
+	return job, nil
 }
 
 // ending is why a run ended, with what its record shall say about that.
@@ -149,8 +218,8 @@ type ending struct {
 	note  string
 }
 
-// await returns how the program ended. Unless it ended by itself, nothing in the box is alive then.
-func (r *Runner) await(run *Run, process python.Process) (syscall.WaitStatus, ending, error) {
+// await returns how the program ended. Unless it ended by itself, nothing that it has started is alive then.
+func (r *Runner) await(run *Run, job *job, before before) (end, ending, error) {
 	breaches, stop := r.Watcher.Start()
 	defer stop()
 	var timeout <-chan time.Time
@@ -161,8 +230,8 @@ func (r *Runner) await(run *Run, process python.Process) (syscall.WaitStatus, en
 	}
 	why := ending{}
 	select {
-	case status := <-process.Status:
-		return status, why, nil
+	case e := <-job.ended:
+		return e, why, nil
 	case <-timeout:
 		why.cause = byTimeout
 	case <-run.killed:
@@ -170,18 +239,8 @@ func (r *Runner) await(run *Run, process python.Process) (syscall.WaitStatus, en
 	case breach := <-breaches:
 		why = endingOf(breach)
 	}
-	if len(run.spec.Argv) == 0 && !why.crossed() {
-		if status, ended := flush(process); ended {
-			return status, why, r.killAll()
-		}
-	}
-	err := r.killAll()
-	select {
-	case status := <-process.Status:
-		return status, why, err
-	case <-time.After(deathTime):
-		return syscall.WaitStatus(syscall.SIGKILL), why, err
-	}
+	e, err := r.stop(run, job, before, why)
+	return e, why, err
 }
 
 func endingOf(breach watch.Breach) ending {
@@ -194,22 +253,11 @@ func endingOf(breach watch.Breach) ending {
 // crossed reports whether a limit of the box was crossed: then there is no time to lose.
 func (e ending) crossed() bool { return e.cause == byMemory || e.cause == byProcesses }
 
-// flush asks a Python program to write out what it has printed, and does not wait for one that cannot.
-func flush(process python.Process) (status syscall.WaitStatus, ended bool) {
-	_ = syscall.Kill(process.PID, python.FlushSignal)
-	select {
-	case status = <-process.Status:
-		return status, true
-	case <-time.After(flushTime):
-		return 0, false
-	}
-}
-
 // leftovers counts what the program has left running. What helps a program, such as the tracker of Python's
 // multiprocessing, ends by itself a moment after it.
 func (r *Runner) leftovers() (count int, certain bool) {
 	for deadline := time.Now().Add(farewellTime); ; time.Sleep(farewellTime / 50) {
-		count, certain = r.Sweeper.Others(append(r.Plain.PIDs(), r.Loaded.PIDs()...)...)
+		count, certain = r.Sweeper.Others(r.interpreters()...)
 		if count == 0 || time.Now().After(deadline) {
 			return count, certain
 		}
@@ -236,6 +284,7 @@ func (r *Runner) killAll() error {
 	err := r.Sweeper.KillAll()
 	r.Plain.Stop()
 	r.Loaded.Stop()
+	r.endLasting()
 	return err
 }
 

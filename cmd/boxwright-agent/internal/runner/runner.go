@@ -1,7 +1,9 @@
 // Package runner runs one program at a time in the box and tells how it ended.
 //
 // A run is not bound to the stream on which it was asked for: it is started, ends by itself, by its
-// timeout or by Kill, and its exit stays for a while. Between two runs nothing of the first is alive.
+// timeout or by Kill, and its exit stays for a while. Between two runs nothing of the first is alive, unless
+// it is a session's: then that is there to stay what it has not itself ended, and the interpreter that its
+// code runs in.
 // The package knows no protocol.
 package runner
 
@@ -42,11 +44,15 @@ type Config struct {
 // Runner runs programs.
 type Runner struct {
 	Config
-	turn chan struct{} // holds one token while no program runs
+	turn      chan struct{} // holds one token while no program runs
+	survivors survivors     // these two belong to whoever has the token
+	vigil     *vigil
 
-	mu    sync.Mutex
-	runs  map[string]*Run
-	order []*Run // the oldest first
+	mu      sync.Mutex
+	runs    map[string]*Run
+	order   []*Run          // the oldest first
+	lasting *python.Lasting // nil if there is none
+	lost    bool            // one has ended, and nobody has been told
 }
 
 // Run is one program.
@@ -71,9 +77,6 @@ func New(config Config) *Runner {
 	r.turn <- struct{}{}
 	return r
 }
-
-// Variables describes what the lasting interpreter remembers.
-func (r *Runner) Variables() ([]core.Variable, error) { return nil, nil }
 
 // Begin reserves the run's id, so that it can be killed from now on. Either Start or Abandon follows.
 func (r *Runner) Begin(spec core.RunSpec) (*Run, error) {
@@ -225,6 +228,9 @@ func (r *Runner) find(id string) *Run {
 	defer r.mu.Unlock()
 	return r.runs[id]
 }
+
+// keeps reports whether what the run has started goes on when it ends by itself.
+func (run *Run) keeps() bool { return run.spec.Keep || run.spec.Session }
 
 // Done is closed once the run has its exit or error.
 func (run *Run) Done() <-chan struct{} { return run.done }

@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"errors"
+	"io"
 	"os"
 	"time"
 
@@ -26,6 +28,7 @@ type stdio struct {
 	input  *os.File
 	output [2]*os.File
 	done   [2]chan struct{}
+	ends   [2]bool       // the output has come to its end; to be read once done is closed
 	ending chan struct{} // closed once all writers are dead: nothing more can gather
 }
 
@@ -85,20 +88,24 @@ func (s *stdio) start(run *Run) {
 		s.done[i] = make(chan struct{})
 		go func() {
 			defer close(s.done[i])
-			s.read(file, run.captures[i])
+			s.ends[i] = s.read(file, run.captures[i])
 		}()
 	}
 }
 
-// read copies an output to its end. A program that prints line by line would wake the agent for
+// read copies an output to its end, or to its present end once release sets a deadline; it returns whether it
+// has come to the end. A program that prints line by line would wake the agent for
 // each, on the processor time of its own box: after a small piece the next ones may gather.
-func (s *stdio) read(file *os.File, capture *capture.Capture) {
+func (s *stdio) read(file *os.File, capture *capture.Capture) (end bool) {
 	chunk := make([]byte, chunkSize)
 	for {
 		n, err := file.Read(chunk)
 		_, _ = capture.Write(chunk[:n])
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return readPresent(file, capture, chunk)
+		}
 		if err != nil {
-			return
+			return true
 		}
 		if n < smallPiece {
 			select {
@@ -107,6 +114,25 @@ func (s *stdio) read(file *os.File, capture *capture.Capture) {
 			}
 		}
 	}
+}
+
+// release reads what is in the pipes, and then goes on reading without keeping anything, so that who is left
+// at the other ends can go on writing. left says that there is somebody.
+func (s *stdio) release() (left bool) {
+	close(s.ending)
+	s.closeInput()
+	for i, file := range s.output {
+		_ = file.SetReadDeadline(time.Now())
+		<-s.done[i]
+		if s.ends[i] {
+			_ = file.Close()
+			continue
+		}
+		left = true
+		_ = file.SetReadDeadline(time.Time{})
+		go func() { _, _ = io.Copy(io.Discard, file) }()
+	}
+	return left
 }
 
 // drain waits for the end of both outputs, which comes once no process holds them.
@@ -136,9 +162,46 @@ func (s *stdio) closeChild() {
 
 func (s *stdio) close() {
 	s.closeChild()
-	for _, file := range []*os.File{s.input, s.output[0], s.output[1]} {
+	s.closeInput()
+	for _, file := range s.output {
 		if file != nil {
 			_ = file.Close()
 		}
 	}
+}
+
+func (s *stdio) closeInput() {
+	if s.input != nil {
+		_ = s.input.Close()
+	}
+}
+
+// presentMost bounds what is read of a pipe at a program's end: it is full, and somebody fills it again and again.
+const presentMost = 4 * pipeSize
+
+// readPresent copies what is in a pipe; end says that nobody writes into it any more.
+func readPresent(file *os.File, capture *capture.Capture, chunk []byte) (end bool) {
+	raw, err := file.SyscallConn()
+	if err != nil {
+		return true
+	}
+	_ = file.SetReadDeadline(time.Time{})
+	for total := 0; total < presentMost; {
+		n, readErr := 0, error(nil)
+		err := raw.Read(func(fd uintptr) bool {
+			n, readErr = unix.Read(int(fd), chunk)
+			return true
+		})
+		switch {
+		case errors.Is(readErr, unix.EINTR):
+			continue
+		case errors.Is(readErr, unix.EAGAIN):
+			return false
+		case err != nil || readErr != nil || n == 0:
+			return true
+		}
+		_, _ = capture.Write(chunk[:n])
+		total += n
+	}
+	return false
 }

@@ -55,6 +55,77 @@ func (s *Sweeper) Others(spare ...int) (count int, certain bool) {
 	return count, certain
 }
 
+// Living are the processes of one moment. A number alone is not enough: they are used again.
+type Living map[identity]bool
+
+type identity struct {
+	pid   int
+	start string // since the start of the machine, as the kernel says it
+}
+
+// Living returns the processes of the box's user.
+func (s *Sweeper) Living() Living {
+	pids, _ := list()
+	living := Living{}
+	for _, pid := range pids {
+		if p, err := read(pid); err == nil && p.uid == s.uid && !p.dead {
+			living[identify(pid)] = true
+		}
+	}
+	return living
+}
+
+// huntTime bounds the hunt for what may be quicker than the hunter.
+const huntTime = 2 * time.Second
+
+// Hunt kills every process of the box's user's that has come since before, except spare, and returns when none is
+// left. It is an error if there are always new ones.
+func (s *Sweeper) Hunt(before Living, spare ...int) error {
+	deadline := time.Now().Add(huntTime)
+	pause := 200 * time.Microsecond
+	for {
+		if left, certain := s.killNew(before, spare); left == 0 && certain {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return core.Errorf(core.ErrInternal, "some processes could not be ended")
+		}
+		time.Sleep(pause)
+		pause = min(2*pause, 10*time.Millisecond)
+	}
+}
+
+func (s *Sweeper) killNew(before Living, spare []int) (left int, certain bool) {
+	pids, err := list()
+	if err != nil {
+		return 0, false
+	}
+	certain = true
+	for _, pid := range pids {
+		p, err := read(pid)
+		switch {
+		case err != nil:
+			certain = false
+		case p.dead || p.uid != s.uid || slices.Contains(spare, pid) || before[identify(pid)]:
+		default:
+			left++
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	return left, certain
+}
+
+// identify reads the start, the 22nd field; the second one, in brackets, may hold anything.
+func identify(pid int) identity {
+	const fromThird = 22 - 3
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) <= fromThird {
+		return identity{pid: pid}
+	}
+	return identity{pid, string(fields[fromThird])}
+}
+
 // KillAll kills every process of the box's user except the agent and returns when they are gone. A
 // single kill(-1) cannot be outrun: the kernel refuses a fork to whoever has a signal pending. Processes
 // of other users, which carry the host's stream, are out of its reach.

@@ -44,9 +44,12 @@ func New(bounds Bounds) *Watcher {
 	return &Watcher{bounds: bounds, meter: func() meter { return newMeter(bounds) }}
 }
 
+// Watches reports whether there is anything to watch.
+func (w *Watcher) Watches() bool { return w != nil && w.meter != nil }
+
 // Start begins to watch. Breaches come on the channel until stop is called.
 func (w *Watcher) Start() (breaches <-chan Breach, stop func()) {
-	if w == nil || w.meter == nil {
+	if !w.Watches() {
 		return nil, func() {}
 	}
 	meter := w.meter()

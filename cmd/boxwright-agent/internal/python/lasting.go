@@ -1,0 +1,188 @@
+package python
+
+import (
+	"crypto/rand"
+	_ "embed" // the lasting interpreter's instructions
+	"encoding/json"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+//go:embed session.py
+var sessionSource []byte
+
+// describeTime bounds how long the lasting interpreter may take to describe its variables.
+const describeTime = 6 * time.Second
+
+// Lasting is an interpreter that runs one cell after the other and remembers what they have defined. It is
+// in the hands of the code: what it says is checked, and one that does not keep to the protocol is ended.
+type Lasting struct {
+	process
+	turn sync.Mutex // held while it runs a cell or describes its variables
+
+	gone   chan struct{} // closed when it has ended
+	status syscall.WaitStatus
+}
+
+// Cell is one piece of code.
+type Cell struct {
+	Dir        string   `json:"dir"`         // "" leaves the working directory as it is
+	PythonPath []string `json:"python_path"` // folders of packages
+	Token      string   `json:"token"`       // set by Run
+	Source     []byte   `json:"-"`
+	Stdio      [3]int   `json:"-"` // descriptors; they stay the caller's
+}
+
+// Lasting makes one. p's source and descriptors are not looked at.
+func (w *Warm) Lasting(p Program) (*Lasting, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.Source = sessionSource
+	request, err := p.request()
+	if err != nil {
+		return nil, err
+	}
+	defer request.Close() //nolint:errcheck // memory
+	ready, err := w.send("session", int(request.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	l := &Lasting{process: ready.process, gone: make(chan struct{})}
+	go func() {
+		l.status = <-l.died
+		close(l.gone)
+	}()
+	return l, nil
+}
+
+// PID returns its number.
+func (l *Lasting) PID() int { return l.pid }
+
+// Gone is closed once it has ended.
+func (l *Lasting) Gone() <-chan struct{} { return l.gone }
+
+// Alive reports whether it has not ended yet.
+func (l *Lasting) Alive() bool {
+	select {
+	case <-l.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+// Interrupt has the cell write out what it has printed, and raises KeyboardInterrupt in it.
+func (l *Lasting) Interrupt() {
+	for _, signal := range []syscall.Signal{FlushSignal, syscall.SIGINT, syscall.SIGCONT} {
+		l.signal(signal)
+	}
+}
+
+// End ends it.
+func (l *Lasting) End() {
+	l.signal(syscall.SIGKILL)
+	_ = l.conn.Close()
+}
+
+func (l *Lasting) signal(signal syscall.Signal) {
+	if l.Alive() {
+		_ = syscall.Kill(l.pid, signal)
+	}
+}
+
+// Run starts a cell, once the interpreter has described its variables if it does that. The cell's answer comes
+// once, also if the interpreter ends.
+func (l *Lasting) Run(c Cell) (<-chan Answer, error) {
+	l.turn.Lock()
+	c.Token = rand.Text()
+	if c.PythonPath == nil {
+		c.PythonPath = []string{}
+	}
+	request, err := c.request()
+	if err == nil {
+		err = l.ask("cell", c.Stdio[0], c.Stdio[1], c.Stdio[2], int(request.Fd()))
+	}
+	if err != nil {
+		l.turn.Unlock()
+		return nil, err
+	}
+	answers := make(chan Answer, 1)
+	go func() {
+		defer request.Close() //nolint:errcheck // memory
+		answer := l.follow(c.Token, request)
+		l.turn.Unlock()
+		answers <- answer
+	}()
+	return answers, nil
+}
+
+// Variables describes what the interpreter remembers.
+func (l *Lasting) Variables() ([]core.Variable, error) {
+	if !l.turn.TryLock() {
+		return nil, core.Errorf(core.ErrUnavailable, "the session is busy: its interpreter runs code").
+			WithHint("ask again when the code has ended")
+	}
+	defer l.turn.Unlock()
+	answer, err := memory(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Close() //nolint:errcheck // memory
+	if err := l.ask("variables", int(answer.Fd())); err != nil {
+		return nil, err
+	}
+	_ = l.conn.SetReadDeadline(time.Now().Add(describeTime))
+	defer l.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // it can only be gone
+	if text, err := l.receive(); err != nil || text != "variables - 0" {
+		l.End() // it may answer later, when something else is asked
+		return nil, core.Errorf(core.ErrUnavailable, "the interpreter does not tell its variables")
+	}
+	return parseVariables(answer)
+}
+
+// ask sends a request with descriptors.
+func (l *Lasting) ask(what string, descriptors ...int) error {
+	_ = l.conn.SetWriteDeadline(time.Now().Add(answerTime))
+	if _, _, err := l.conn.WriteMsgUnix([]byte(what), unix.UnixRights(descriptors...), nil); err != nil {
+		l.End()
+		return core.Errorf(core.ErrUnavailable, "the session's interpreter is gone: %w", err).WithHint("run the code again")
+	}
+	return nil
+}
+
+// follow waits for the end of a cell. An interpreter that has closed its socket will end, at the latest
+// when the run's time is up; one that says what it should not is ended.
+func (l *Lasting) follow(token string, request *os.File) Answer {
+	if text, err := l.receive(); err == nil {
+		if answer, ok := parseAnswer(text, token, request); ok {
+			return answer
+		}
+		l.End()
+	}
+	<-l.gone
+	return Answer{Lost: true, Status: l.status}
+}
+
+// request is a file with a line of JSON and the source. A file of memory has no name that could be opened.
+func (c Cell) request() (*os.File, error) { return describe(c, c.Source) }
+
+func describe(head any, source []byte) (*os.File, error) {
+	header, err := json.Marshal(head)
+	if err != nil {
+		return nil, core.Errorf(core.ErrInvalid, "the run cannot be described: %w", err)
+	}
+	return memory(append(append(header, '\n'), source...))
+}
+
+// Threads returns how many it has.
+func (l *Lasting) Threads() int {
+	threads, _ := os.ReadDir("/proc/" + strconv.Itoa(l.pid) + "/task")
+	return len(threads)
+}

@@ -1,0 +1,568 @@
+"""Runs one piece of code after the other in one module. The agent sends this to the copy that is to last.
+
+It becomes a part of what is in runner.py. A piece of code that ends leaves its variables, and this process
+waits for the next one, with nothing but the null device to read from and to write to.
+"""
+
+import _ast
+
+ONLY_TREE = 0x400  # a flag of compile's
+MOST_FORMS = 64
+MOST_BYTES = 2 << 20  # of all forms
+MOST_TEXT = 64 << 10  # characters of one value as text
+MOST_FILES = 50
+MOST_VARIABLES = 1000
+MOST_VALUE = 80  # characters of a variable's
+PATIENCE = 0.1  # seconds for one variable
+RICH = (
+    ("text/html", "_repr_html_"),
+    ("text/markdown", "_repr_markdown_"),
+    ("image/svg+xml", "_repr_svg_"),
+    ("image/png", "_repr_png_"),
+    ("image/jpeg", "_repr_jpeg_"),
+)
+IN_LOOP = frozenset(("create_task", "ensure_future", "get_running_loop"))
+OUT_OF_LOOP = frozenset(("run", "run_until_complete"))
+FORMS = tuple(kind for kind, method in RICH) + ("application/json",)
+
+
+class Main(type(sys)):
+    """The module that all code of a session runs in."""
+
+    @property
+    def __file__(self):
+        """Is for processes that do not begin as a copy of this one, which run it for what they need to know."""
+        return SESSION.definitions.file()
+
+
+class Session:
+    """Serves the agent."""
+
+    def __init__(self, channel, request):
+        self.channel = channel
+        self.child = False  # whether this process has been made by the code
+        self.folder = os.path.dirname(request["file"])
+        self.null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        self.request = None
+        self.count = 0
+        self.futures = 0  # what the code has imported from __future__
+        self.code = None
+        self.loop = None
+        self.outputs = {"stdout": None, "stderr": None}
+        self.shown = Shown()
+        self.figures = Figures(request["work"])
+        self.definitions = Definitions(self.folder)
+        self.main = Main("__main__")
+        self.main.__dict__.update(__builtins__=builtins, __annotations__={})
+        sys.modules["__main__"] = self.main
+        builtins.display = self.display
+        builtins._ = None
+        sys.excepthook = show_exception
+        _signal.signal(_signal.SIGINT, nothing)
+        _signal.signal(_signal.SIGHUP, nothing)  # gVisor sends it when one of several children that was stopped ends
+        os.register_at_fork(after_in_child=self.become_child)
+
+    def become_child(self):
+        """Only this process speaks with the agent, and not one that the code makes."""
+        self.child = True
+        self.channel.close()
+        close_quietly(self.null)
+        if self.request is not None:
+            close_quietly(self.request)
+
+    def serve(self):
+        while True:
+            message, descriptors = self.receive()
+            if message == b"cell" and len(descriptors) == 4:
+                answer = self.cell(descriptors)
+            elif message == b"variables" and len(descriptors) == 1:
+                answer = self.variables(descriptors[0])
+            else:
+                os._exit(0)
+            self.request = None
+            try:
+                self.go_silent()
+                os.close(descriptors[-1])
+                self.channel.send(answer)
+            except OSError:
+                os._exit(exit_code(int(answer.split()[2])))  # the code has closed what it does not know
+
+    def receive(self):
+        """Takes a request also if the code has used up all descriptors."""
+        spare = [os.dup(self.null) for _ in range(4)]
+        try:
+            self.channel.recv(1, _socket.MSG_PEEK)
+        finally:
+            for descriptor in spare:
+                os.close(descriptor)
+        return receive(self.channel)
+
+    def go_silent(self):
+        for number in (0, 1, 2):
+            os.dup2(self.null, number)
+
+    def cell(self, descriptors):
+        self.request = descriptors[3]
+        request, source = read_request(self.request)
+        for number in (0, 1, 2):
+            os.dup2(descriptors[number], number)
+            os.close(descriptors[number])
+        self.open_streams()
+        mend_builtins()
+        self.shown = Shown()
+        self.code = None
+        self.figures.turn += 1
+        error = guarded(lambda: self.run(request, source))
+        status = self.judge(error)
+        del error
+        if self.child:
+            flush(None, None)
+            os._exit(exit_code(status))
+        guarded(self.figures.finish)
+        flush(None, None)
+        if "ctypes" in sys.modules:
+            flush_libraries()
+        return b"end %s %d %d %d" % ((request["token"].encode(), status) + self.shown.write(self.request))
+
+    def judge(self, error):
+        """Shows what the code has failed with, and returns what a program would end with."""
+        if error is None:
+            return 0
+        if isinstance(error, SystemExit):
+            status = []
+            guarded(lambda: status.append(End.status(error)))
+            return status[0] if status else 1
+        guarded(lambda: report(error, self.code))
+        return -_signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+
+    def open_streams(self):
+        """Renews what the code has closed or replaced. What is left of another piece's stdin is not this one's."""
+        open_streams()
+        for name in self.outputs:
+            if usable(self.outputs[name]):
+                setattr(sys, name, self.outputs[name])
+                setattr(sys, "__%s__" % name, self.outputs[name])
+            self.outputs[name] = getattr(sys, name)
+
+    def run(self, request, source):
+        if request["dir"]:
+            os.chdir(request["dir"])
+        add_packages(request["python_path"])
+        self.count += 1
+        path = os.path.join(self.folder, "cell-%d.py" % self.count)
+        text = self.keep(path, source)
+        self.main.__dict__.pop("__warningregistry__", None)
+        tree = self.compile(source, path, "exec", ONLY_TREE)
+        whole = self.compile(tree, path, "exec")
+        self.futures |= whole.co_flags & FUTURES
+        self.definitions.add(tree.body, path, self.futures)
+        last = tree.body[-1] if tree.body else None
+        if not isinstance(last, _ast.Expr) or ends_quietly(text, last):
+            last = None
+        waits = whole.co_flags & COROUTINE
+        for code in self.pieces(tree, whole, path, last):
+            self.execute(code, waits)
+        if last is not None:
+            self.show(self.execute(self.compile(_ast.Expression(last.value), path, "eval"), waits))
+
+    def compile(self, source, path, mode, flags=0):
+        return compile(source, path, mode, flags | TOP_LEVEL_AWAIT | self.futures, True)
+
+    def pieces(self, tree, whole, path, last):
+        """If there is an event loop to be in or not, each statement is a piece."""
+        body = tree.body if last is None else tree.body[:-1]
+        if whole.co_flags & COROUTINE or not IN_LOOP.isdisjoint(whole.co_names):
+            return [self.compile(_ast.Module([statement], []), path, "exec") for statement in body]
+        if last is None:
+            return [whole]
+        return [self.compile(_ast.Module(body, []), path, "exec")] if body else []
+
+    def execute(self, code, waits):
+        """Runs a piece in the event loop if it needs one, and so does code that waits; but asyncio.run refuses to be
+        in a loop."""
+        self.code = code
+        if code.co_flags & COROUTINE:
+            return self.wait(eval(code, self.main.__dict__))
+        names = code.co_names
+        if not IN_LOOP.isdisjoint(names) or waits and OUT_OF_LOOP.isdisjoint(names):
+            return self.wait(self.inside(code))
+        return eval(code, self.main.__dict__)
+
+    async def inside(self, code):
+        return eval(code, self.main.__dict__)
+
+    def wait(self, coroutine):
+        """Runs a coroutine in the loop in which those of earlier code ran."""
+        import asyncio
+
+        if self.loop is None or self.loop.is_closed():
+            self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+        task = self.loop.create_task(coroutine)
+        try:
+            return self.loop.run_until_complete(task)
+        except BaseException:
+            if not task.done():
+                task.cancel()
+                try:
+                    self.loop.run_until_complete(task)
+                except BaseException:
+                    pass
+            raise
+
+    def keep(self, path, source):
+        """Keeps the source for tracebacks, and returns it as text."""
+        import linecache
+
+        try:
+            text = _frozen_importlib_external.decode_source(source)
+        except (SyntaxError, UnicodeError):
+            return ""  # which the compiler will say better
+        lines = io.StringIO(text if text.endswith("\n") else text + "\n").readlines()
+        linecache.cache[path] = len(source), None, lines, path
+        if len(source) < MOST_TEXT:
+            save(path, source)  # for C code that shows tracebacks
+        if self.count > MOST_FILES:
+            remove(os.path.join(self.folder, "cell-%d.py" % (self.count - MOST_FILES)))
+        return text
+
+    def show(self, value):
+        if value is not None:
+            builtins._ = value
+            self.display(value)
+
+    def display(self, *values):
+        """Shows values as a notebook does."""
+        for value in values:
+            self.shown.add("text/plain", as_text(value))
+            if self.figures.is_figure(value):
+                self.figures.save_one(value)
+                continue
+            for kind, data in forms(value):
+                self.shown.add(kind, data)
+
+    def variables(self, answer):
+        """Has a child look at them: what they do when they are looked at does not happen here."""
+        try:
+            for values, patience in ((True, 3), (False, 1)):
+                child = os.fork()
+                if child == 0:
+                    try:
+                        describe_to(answer, self.main.__dict__, values)
+                    finally:
+                        os._exit(0)
+                if ends_within(child, patience):
+                    break
+        except OSError:
+            pass  # there is no room for a child; the answer is empty
+        return b"variables - 0"
+
+
+def mend_builtins():
+    """Puts back what libraries cannot do without; another function in the place of one may be meant."""
+    now = vars(builtins)
+    for name, value in __builtins__.items():
+        if callable(value) and not callable(now.get(name)):
+            now[name] = value
+
+
+def exit_code(status):
+    return status & 0xFF if status >= 0 else 128 - status
+
+
+def remove(path):
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # the code has been faster
+
+
+def show_exception(kind, error, trace):
+    """Is the interpreter's own, but for lines of code that are in no file."""
+    import traceback
+
+    traceback.print_exception(kind, error, trace)
+
+
+def usable(stream):
+    try:
+        return not stream.closed and stream.writable()
+    except Exception:
+        return False
+
+
+def nothing(number, frame):
+    """Is for an interrupt that comes when its code has ended."""
+
+
+def guarded(step):
+    """Returns what the step has failed with, or None. Interrupts come in here and nowhere else."""
+    try:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        step()
+        _signal.signal(_signal.SIGINT, nothing)
+        return None
+    except BaseException as error:
+        failed = error
+    while True:
+        try:
+            _signal.signal(_signal.SIGINT, nothing)
+            return failed
+        except KeyboardInterrupt:
+            pass
+
+
+def add_packages(folders):
+    """Puts packages that have been installed meanwhile before the image's own."""
+    for folder in folders:
+        if folder in sys.path:
+            continue
+        before = list(sys.path)
+        site.addsitedir(folder)
+        added = [entry for entry in sys.path if entry not in before]
+        place = len(LIBRARY) if before[: len(LIBRARY)] == LIBRARY else len(before)
+        sys.path[:] = before[:place] + added + before[place:]
+    if folders:
+        for finder in list(sys.path_importer_cache.values()):
+            getattr(finder, "invalidate_caches", int)()
+
+
+def ends_quietly(text, node):
+    """Tells whether a semicolon after the last expression says that it is not to be shown."""
+    import re
+
+    lines = text.encode("utf-8", "surrogatepass").split(b"\n")[node.end_lineno - 1 :]
+    rest = b"\n".join(lines)[node.end_col_offset :]
+    return re.match(rb"(?:[\s)\\]|#[^\n]*\n)*;", rest) is not None
+
+
+class Shown:
+    """What has been shown, within bounds."""
+
+    def __init__(self):
+        self.forms = []
+        self.size = 0
+        self.dropped = 0
+
+    def add(self, kind, data):
+        if len(self.forms) == MOST_FORMS or self.size + len(data) > MOST_BYTES:
+            self.dropped += 1
+            return
+        self.size += len(data)
+        self.forms.append((kind, data))
+
+    def write(self, descriptor):
+        """Writes all forms, after a line with their types and sizes; returns how many, and how many not."""
+        if not self.forms:
+            return 0, self.dropped
+        try:
+            import json
+
+            head = json.dumps([[kind, len(data)] for kind, data in self.forms]).encode()
+            replace(descriptor, head + b"\n" + b"".join(data for _, data in self.forms))
+        except (OSError, MemoryError):
+            return 0, self.dropped + len(self.forms)
+        return len(self.forms), self.dropped
+
+
+def replace(descriptor, data):
+    with open(descriptor, "r+b", closefd=False) as file:
+        file.seek(0)
+        file.truncate()
+        file.write(data)
+
+
+def as_text(value):
+    text = repr(value)
+    if len(text) > MOST_TEXT:
+        text = "%s… (%d characters more)" % (text[:MOST_TEXT], len(text) - MOST_TEXT)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def forms(value):
+    """Yields the forms that the value's type has besides text."""
+    found = {}
+    bundle = ask(value, "_repr_mimebundle_", include=None, exclude=None)
+    if isinstance(bundle, dict):
+        found.update(bundle)
+    for kind, method in RICH:
+        data = ask(value, method)
+        if data is not None:
+            found[kind] = data
+    for kind in FORMS:
+        data = as_bytes(kind, found.get(kind))
+        if data is not None:
+            yield kind, data
+
+
+def ask(value, name, **options):
+    """Calls a method that the type says it has: an object that answers to every name has none."""
+    method = getattr(type(value), name, None)
+    if method is None or isinstance(value, type):
+        return None
+    try:
+        answer = method(value, **options)
+    except Exception:
+        return None  # there still is its text
+    return answer[0] if isinstance(answer, tuple) and answer else answer  # what comes second is about it
+
+
+def as_bytes(kind, data):
+    try:
+        if kind == "application/json" and data is not None:
+            import json
+
+            return json.dumps(data).encode()
+        if isinstance(data, str):
+            if kind in ("image/png", "image/jpeg"):
+                import binascii
+
+                return binascii.a2b_base64(data)
+            return data.encode("utf-8", "replace")
+        return bytes(data) if isinstance(data, (bytes, bytearray)) else None
+    except Exception:
+        return None
+
+
+class Definitions:
+    """What a process that does not begin as a copy of this one has to know of the session.
+
+    multiprocessing's methods spawn and forkserver run a program's file once more in each of their processes.
+    A session has no such file, and its code must not run twice. So they get one that has its functions,
+    classes, imports and constants only.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.nodes = {}
+        self.number = 0
+        self.stale = False
+
+    def add(self, body, path, flags):
+        for node in body:
+            name = self.name(node)
+            if name is not None:
+                self.nodes.pop(name, None)
+                self.nodes[name] = node, path, flags
+                self.stale = True
+
+    @staticmethod
+    def name(node):
+        if isinstance(node, (_ast.FunctionDef, _ast.AsyncFunctionDef, _ast.ClassDef)):
+            return node.name
+        if isinstance(node, (_ast.Import, _ast.ImportFrom)) and getattr(node, "module", None) != "__future__":
+            return tuple(alias.asname or alias.name for alias in node.names)
+        if isinstance(node, _ast.Assign) and isinstance(node.value, _ast.Constant) and len(node.targets) == 1:
+            return getattr(node.targets[0], "id", None)
+        return None
+
+    def file(self):
+        if not self.nodes:
+            raise AttributeError("__file__")
+        if self.stale:
+            self.write()
+        return self.path()
+
+    def path(self):
+        return os.path.join(self.folder, "session-%d.py" % self.number)
+
+    def write(self):
+        import linecache
+        import marshal
+
+        codes = [compile(_ast.Module([node], []), path, "exec", flags, True) for node, path, flags in self.nodes.values()]
+        text = 'for _ in __import__("marshal").loads(%r):\n    try:\n        exec(_, globals())\n    except Exception:\n        pass\n'
+        self.number += 1
+        self.stale = False
+        linecache.cache[self.path()] = 0, None, [], self.path()  # nobody is to take it for the source
+        save(self.path(), (text % marshal.dumps(codes)).encode())
+
+
+class TooSlow(BaseException):
+    """Ends the look at one variable."""
+
+
+def too_slow(number, frame):
+    raise TooSlow
+
+
+def describe_to(descriptor, names, values):
+    import json
+
+    _signal.signal(_signal.SIGALRM, too_slow)
+    found = []
+    for name, value in sorted((item for item in names.items() if is_variable(*item)), key=lambda item: item[0]):
+        if len(found) < MOST_VARIABLES:
+            kind = type.__dict__["__name__"].__get__(type(value))
+            found.append([name, kind] + (describe(value) if values else ["", 0, ""]))
+    replace(descriptor, json.dumps(found).encode())
+
+
+def is_variable(name, value):
+    return type(name) is str and not name.startswith("_") and not issubclass(type(value), type(sys))
+
+
+def describe(value):
+    shape, size, text = "", 0, ""
+    try:
+        _signal.setitimer(_signal.ITIMER_REAL, PATIENCE, PATIENCE)
+        try:
+            shape = shape_of(value)
+            size = size_of(value)
+            text = short(value)
+        finally:
+            _signal.setitimer(_signal.ITIMER_REAL, 0)
+    except BaseException:
+        text = text or "(it cannot be shown)"
+    return [shape, size, text]
+
+
+def shape_of(value):
+    shape = getattr(value, "shape", None)
+    if type(shape) is not tuple:
+        if not hasattr(type(value), "__len__"):
+            return ""
+        shape = (len(value),)
+    return "×".join(str(int(side)) for side in shape)
+
+
+def size_of(value):
+    size = getattr(value, "nbytes", None)
+    return size if type(size) is int else sys.getsizeof(value)
+
+
+def short(value):
+    import reprlib
+
+    cutter = reprlib.Repr()
+    cutter.maxstring = cutter.maxother = cutter.maxlong = MOST_VALUE
+    return " ".join(cutter.repr(value).split())[:MOST_VALUE]
+
+
+def ends_within(child, seconds):
+    """Waits for a child and ends it if it takes too long."""
+    deadline = time.monotonic() + seconds
+    pause = 0.0005
+    try:
+        while os.waitpid(child, os.WNOHANG)[0] == 0:
+            if time.monotonic() > deadline:
+                os.kill(child, _signal.SIGKILL)
+                os.waitpid(child, 0)
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+    except (OSError, KeyboardInterrupt):
+        pass  # the code waits for all children
+    return True
+
+
+def future_flags():
+    import __future__
+
+    flags = 0
+    for name in __future__.all_feature_names:
+        flags |= getattr(__future__, name).compiler_flag
+    return flags & ~0x10  # which has become the mark of nested functions
+
+
+FUTURES = future_flags()
