@@ -21,6 +21,10 @@ const (
 	hello  = "print('hello')"
 	rounds = 15
 	runs   = 300
+	warm   = 4 // calls in a round
+
+	// refill is how long a server gets to have boxes wait again.
+	refill = 1500 * time.Millisecond
 )
 
 func main() {
@@ -85,7 +89,8 @@ func takeTurns(ctx context.Context, all []*measured) error {
 // measured is a place with a server and a plugin of its own, and what was measured there.
 type measured struct {
 	place   *place
-	server  *mcpServer
+	server  *mcpServer // as it comes, with a box that waits
+	cold    *mcpServer // without
 	boxes   *boxes
 	figures *table
 	times   map[string][]time.Duration
@@ -102,6 +107,9 @@ func open(ctx context.Context, name, state string, figures *table) (*measured, e
 	}
 	m.set("server start to answered initialize", "%s", ms(m.server.startup))
 	m.set("server memory, idle", "%s", rss(m.server.pid))
+	if m.cold, err = startServer(ctx, p, "--set", "pool.enabled=false"); err != nil {
+		return nil, err
+	}
 	m.boxes, err = openBoxes(ctx, p, filepath.Base(state))
 	return m, err
 }
@@ -110,14 +118,14 @@ func (m *measured) close() error {
 	if m.boxes != nil {
 		m.boxes.close()
 	}
-	return m.server.Close()
+	return errors.Join(m.server.Close(), m.cold.Close())
 }
 
 func (m *measured) set(row, format string, args ...any) {
 	m.figures.set(row, m.place.name, format, args...)
 }
 
-// round measures the bare engine, a cold call, and the steps of a box, once each.
+// round measures the bare engine, a cold call and the steps of a box, once each, and some calls that find a box.
 func (m *measured) round(ctx context.Context, counts bool) error {
 	times := map[string][]time.Duration{}
 	timed := func(step string, do func() error) error {
@@ -129,11 +137,21 @@ func (m *measured) round(ctx context.Context, counts bool) error {
 	if err := timed("bare", m.place.runBare); err != nil {
 		return err
 	}
-	if err := timed("cold", func() error { return m.cold(ctx, times) }); err != nil {
+	if err := timed("cold", func() error { return m.call(ctx, m.cold, "cold", times) }); err != nil {
 		return err
 	}
-	if err := m.boxes.one(ctx, timed); err != nil || !counts {
+	if err := m.boxes.one(ctx, timed); err != nil {
 		return err
+	}
+	for range warm {
+		time.Sleep(refill)
+		if err := timed("warm", func() error { return m.call(ctx, m.server, "warm", times) }); err != nil {
+			return err
+		}
+	}
+	time.Sleep(refill) // it is not to slow the next round down
+	if !counts {
+		return nil
 	}
 	for step, all := range times {
 		m.times[step] = append(m.times[step], all...)
@@ -149,21 +167,26 @@ func (p *place) runBare() error {
 	return nil
 }
 
-func (m *measured) cold(ctx context.Context, times map[string][]time.Duration) error {
-	phases, err := m.server.run(ctx, hello)
-	for _, phase := range []string{"queue", "image", "box", "run"} {
-		times["  of which "+phase] = append(times["  of which "+phase], time.Duration(phases[phase]*float64(time.Millisecond)))
+func (m *measured) call(ctx context.Context, server *mcpServer, kind string, times map[string][]time.Duration) error {
+	phases, err := server.run(ctx, hello)
+	for _, phase := range phasesShown() {
+		row := kind + ": " + phase
+		times[row] = append(times[row], time.Duration(phases[phase]*float64(time.Millisecond)))
 	}
 	return err
 }
 
+func phasesShown() []string { return []string{"queue", "image", "box", "run"} }
+
 func (m *measured) report() {
-	m.set("cold one-shot, through an MCP client", "%s", spread(m.times["cold"]))
-	m.set("the bare engine's own run", "%s", spread(m.times["bare"]))
-	m.set("  ratio", "%.2f", ratio(m.times["cold"], m.times["bare"]))
-	for _, row := range []string{"  of which queue", "  of which image", "  of which box", "  of which run"} {
-		m.set(row, "%s", ms(quantile(m.times[row], .5)))
+	for _, kind := range []string{"warm", "cold"} {
+		m.set(kind+" one-shot, through an MCP client", "%s", spread(m.times[kind]))
+		for _, phase := range phasesShown() {
+			m.set(kind+": "+phase, "%s", ms(quantile(m.times[kind+": "+phase], .5)))
+		}
 	}
+	m.set("the bare engine's own run", "%s", spread(m.times["bare"]))
+	m.set("cold to bare, ratio", "%.2f", ratio(m.times["cold"], m.times["bare"]))
 	for _, step := range []string{"create", "dial", "first run", "destroy"} {
 		m.set("box: "+step, "%s", ms(quantile(m.times[step], .5)))
 	}

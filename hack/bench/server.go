@@ -23,11 +23,11 @@ type mcpServer struct {
 	startup time.Duration // from the start of the process to the answer to initialize
 }
 
-func startServer(ctx context.Context, p *place) (*mcpServer, error) {
+func startServer(ctx context.Context, p *place, flags ...string) (*mcpServer, error) {
 	began := time.Now()
 	var command *exec.Cmd
 	start := func(context.Context, string, []string, []string) (*exec.Cmd, error) {
-		command = p.command(filepath.Join(p.dir, "boxwright"), "serve", "--config", p.configFile())
+		command = p.command(filepath.Join(p.dir, "boxwright"), append([]string{"serve", "--config", p.configFile()}, flags...)...)
 		return command, nil
 	}
 	c, err := client.NewStdioMCPClientWithOptions("boxwright", nil, nil, transport.WithCommandFunc(start))
@@ -70,7 +70,7 @@ func (s *mcpServer) run(ctx context.Context, code string) (map[string]float64, e
 
 // load measures what a server does with a lot of work at once.
 func (m *measured) load(ctx context.Context) error {
-	for _, part := range []func(context.Context) error{m.bigOutput, m.bigProgram, m.endless, m.atOnce} {
+	for _, part := range []func(context.Context) error{m.bigOutput, m.bigProgram, m.endless, m.atOnce, m.sustained} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -121,28 +121,65 @@ func (m *measured) endless(ctx context.Context) error {
 	return nil
 }
 
-// atOnce runs 20 programs at the same time, and checks that each has its own output.
+// atOnce runs 50 programs at the same time, and checks that each has its own output and a fresh box.
 func (m *measured) atOnce(ctx context.Context) error {
-	const many = 20
+	const many = 50
+	took, err := together(many, many, func(i int) error {
+		result, err := m.server.call(ctx, map[string]any{"code": fmt.Sprintf(fresh, i)})
+		if err != nil {
+			return err
+		}
+		record, _ := result.StructuredContent.(map[string]any)
+		if record["stdout"] != fmt.Sprintf("%d False\n", i) {
+			return fmt.Errorf("run %d gave %v", i, result.Content)
+		}
+		return nil
+	})
+	m.set("50 runs at once, each with its own output", "%s", ms(took))
+	return err
+}
+
+// fresh prints a number and whether somebody has been in the box before.
+const fresh = "import os\nprint(%d, os.path.exists('/tmp/mark'))\nopen('/tmp/mark', 'w').close()"
+
+// together does something many times, some of them at once, and returns how long all took.
+func together(many, atOnce int, do func(i int) error) (time.Duration, error) {
 	errs := make([]error, many)
-	var all sync.WaitGroup
+	numbers := make(chan int)
 	began := time.Now()
-	for i := range many {
+	var all sync.WaitGroup
+	for range atOnce {
 		all.Go(func() {
-			result, err := m.server.call(ctx, map[string]any{"code": fmt.Sprintf("print(%d)", i)})
-			if err != nil {
-				errs[i] = err
-				return
-			}
-			record, _ := result.StructuredContent.(map[string]any)
-			if record["stdout"] != fmt.Sprintf("%d\n", i) {
-				errs[i] = fmt.Errorf("run %d printed %v", i, record["stdout"])
+			for i := range numbers {
+				errs[i] = do(i)
 			}
 		})
 	}
+	for i := range many {
+		numbers <- i
+	}
+	close(numbers)
 	all.Wait()
-	m.set("20 runs at once, each with its own output", "%s", ms(time.Since(began)))
-	return errors.Join(errs...)
+	return time.Since(began), errors.Join(errs...)
+}
+
+// sustained compares how many runs a second come out of four callers that never pause with how many times
+// the bare engine makes, runs and removes a box meanwhile.
+func (m *measured) sustained(ctx context.Context) error {
+	const many, callers = 60, 4
+	ours, err := together(many, callers, func(int) error {
+		_, err := m.server.run(ctx, hello)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	time.Sleep(refill)
+	bare, err := together(many, callers, func(int) error { return m.place.runBare() })
+	m.set("four callers without pause", "%.1f runs a second", many/ours.Seconds())
+	m.set("  the bare engine, the same way", "%.1f runs a second", many/bare.Seconds())
+	m.set("ours to the engine's, ratio", "%.2f", float64(bare)/float64(ours))
+	return err
 }
 
 // rss reads the resident memory of a process.
