@@ -16,7 +16,7 @@ const LanguagePython Language = "python"
 type Interpreter struct {
 	Image   string   // of runs that name none; "" is that of Python
 	Command []string // the program and its arguments, one of which is FilePlace with the file's ending
-	// Session is the command in a session, when it differs: it may keep what is to stay in StatePlace.
+	// Session is the command in a session, when it differs: it may keep what is to stay in ShellState.
 	Session []string
 }
 
@@ -33,7 +33,7 @@ type Interpreters map[Language]Interpreter
 // DefaultInterpreters are what an operator gets who says nothing.
 func DefaultInterpreters() Interpreters {
 	return Interpreters{
-		"bash":       {Command: []string{"bash", FilePlace + ".sh"}, Session: []string{"bash", "-c", bashSession, FilePlace + ".sh"}},
+		"bash":       {Command: []string{"bash", FilePlace + ".sh"}, Session: []string{"bash", "-c", bashSession, ShellState, FilePlace + ".sh"}},
 		"sh":         {Command: []string{"sh", FilePlace + ".sh"}},
 		"javascript": {Image: "node:22-slim", Command: []string{"node", FilePlace + ".mjs"}},
 		"typescript": {Image: "node:22-slim", Command: []string{"node", "--experimental-strip-types", "--disable-warning=ExperimentalWarning", FilePlace + ".mts"}},
@@ -42,17 +42,18 @@ func DefaultInterpreters() Interpreters {
 
 // bashSession takes up what the last program of the session left, runs the file, and keeps what there is
 // then: variables, functions, aliases, options and the working directory. Some variables are the shell's
-// own and cannot be set; that is no error.
-const bashSession = `__state=` + ShellState + `
-if [ -r "$__state" ]; then . "$__state" 2>/dev/null; fi
+// own and cannot be set; that is no error. One would change $0.
+const bashSession = `__file=$1; shift
 __keep() {
-  mkdir -p "${__state%/*}" && {
-    declare -p | grep -v '^declare -[a-zA-Z]*r' ; declare -f; alias -p; shopt -p; set +o
+  unset __file
+  mkdir -p "${0%/*}" && {
+    declare -p | grep -vE '^declare -[a-zA-Z]*r|^declare -- BASH_ARGV0='; declare -f; alias -p; shopt -p; set +o
     printf 'cd %q\n' "$PWD"
-  } > "$__state.new" 2>/dev/null && mv "$__state.new" "$__state"
+  } > "$0.new" 2>/dev/null && mv "$0.new" "$0"
 }
+if [ -r "$0" ]; then . "$0" 2>/dev/null; fi
 trap __keep EXIT
-. "$0"`
+. "$__file"`
 
 // Names lists all languages, Python first.
 func (i Interpreters) Names() []Language {

@@ -96,8 +96,11 @@ func byItself(t *testing.T, s *server) {
 func interactive(t *testing.T, s *server) {
 	a := program("while True:\n    line = input()\n    print('got', line, flush=True)", "stdin", "first\n", "open_stdin", true)
 	id := s.background(t, tool, a)
-	s.use(t, "send_input", args{"run_id": id, "text": "sec"})
-	s.use(t, "send_input", args{"run_id": id, "text": "ond ж\n"})
+	for _, text := range []string{"sec", "ond ж\n"} {
+		if r := s.use(t, "send_input", args{"run_id": id, "text": text}); r.isError {
+			t.Errorf("got %s", r.raw)
+		}
+	}
 	eventually(t, 10*time.Second, func() (bool, string) {
 		p := s.output(t, args{"run_id": id})
 		return p.Text == "got first\ngot second ж\n", p.Text

@@ -67,10 +67,15 @@ func (s *Service) ReadOutput(ctx context.Context, owner, id string, stream core.
 		return core.OutputPiece{}, core.Errorf(core.ErrInvalid, "offset is %d; it cannot be negative", offset)
 	}
 	if u := s.runs.find(owner, id); u != nil {
-		if _, guest := u.snapshot(); guest != nil {
-			return guest.Output(ctx, id, stream, offset, limit)
+		_, guest := u.snapshot()
+		if guest == nil {
+			return core.OutputPiece{Offset: offset}, nil // it has not begun to print
 		}
-		return core.OutputPiece{Offset: offset}, nil // it has not begun to print
+		piece, err := guest.Output(ctx, id, stream, offset, limit)
+		if errors.Is(err, core.ErrNotFound) { // it is on its way to its box
+			return core.OutputPiece{Offset: offset}, nil
+		}
+		return piece, err
 	}
 	record, err := s.keptRun(ctx, owner, id)
 	if err != nil {
@@ -121,11 +126,33 @@ func (s *Service) WriteStdin(ctx context.Context, owner, id string, data []byte,
 	case <-ctx.Done():
 		return cancelled(ctx)
 	}
-	_, guest := u.snapshot()
-	if guest == nil {
-		return core.Errorf(core.ErrInvalid, "the run has ended and reads no input any more")
+	return u.feed(ctx, data, end)
+}
+
+// arrivalLimit is how long a program may be on its way to its box, and arrivalPause how often is looked.
+const (
+	arrivalLimit = 5 * time.Second
+	arrivalPause = 10 * time.Millisecond
+)
+
+// feed hands input to the program, which may be on its way to its box.
+func (u *underway) feed(ctx context.Context, data []byte, end bool) error {
+	for deadline := time.Now().Add(arrivalLimit); ; {
+		_, guest := u.snapshot()
+		if guest == nil {
+			return core.Errorf(core.ErrInvalid, "the run has ended and reads no input any more")
+		}
+		err := guest.WriteStdin(ctx, u.id, data, end)
+		if !errors.Is(err, core.ErrNotFound) || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-time.After(arrivalPause):
+		case <-u.done:
+		case <-ctx.Done():
+			return cancelled(ctx)
+		}
 	}
-	return guest.WriteStdin(ctx, id, data, end)
 }
 
 // CancelRun ends a run, and returns its record.
