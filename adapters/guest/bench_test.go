@@ -48,3 +48,21 @@ func BenchmarkFlood(b *testing.B) {
 		run(b, g, python("print('x' * 20_000_000)"))
 	}
 }
+
+// BenchmarkCell measures an expression in a session, from the host's call to its answer.
+func BenchmarkCell(b *testing.B) {
+	if _, err := docker("image", "inspect", pythonImage); err != nil {
+		b.Skip("needs Docker")
+	}
+	g := connect(b, newBox(b, pythonImage))
+	run(b, g, cell("1"))
+	var took []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		run(b, g, cell("1"))
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+}

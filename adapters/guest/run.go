@@ -166,9 +166,27 @@ func errRunLost() error {
 
 // check refuses what cannot be sent.
 func check(spec core.RunSpec) error {
-	switch {
-	case spec.ID == "":
+	if spec.ID == "" {
 		return core.Errorf(core.ErrInvalid, "a run needs an id")
+	}
+	if err := checkProgram(spec); err != nil {
+		return err
+	}
+	texts := append(append([]string{spec.ID, spec.Dir, spec.CodeFile}, spec.Argv...), spec.PythonPath...)
+	for name, value := range spec.Env {
+		texts = append(texts, name, value)
+	}
+	for _, text := range texts {
+		if !utf8.ValidString(text) {
+			return core.Errorf(core.ErrInvalid, "an argument, a folder or an environment variable is not UTF-8")
+		}
+	}
+	return nil
+}
+
+// checkProgram refuses what is no program, or too large.
+func checkProgram(spec core.RunSpec) error {
+	switch {
 	case spec.Code == nil && len(spec.Argv) == 0:
 		return core.Errorf(core.ErrInvalid, "a run has neither code nor a command")
 	case (spec.CodeFile != "") != (spec.Code != nil && len(spec.Argv) > 0):
@@ -181,15 +199,6 @@ func check(spec core.RunSpec) error {
 	case len(spec.Stdin) > maxStdin:
 		return core.Errorf(core.ErrInvalid, "stdin has %d bytes: at most %d are allowed", len(spec.Stdin), maxStdin).
 			WithHint("write large data into a file of the workspace")
-	}
-	texts := append(append([]string{spec.ID, spec.Dir, spec.CodeFile}, spec.Argv...), spec.PythonPath...)
-	for name, value := range spec.Env {
-		texts = append(texts, name, value)
-	}
-	for _, text := range texts {
-		if !utf8.ValidString(text) {
-			return core.Errorf(core.ErrInvalid, "an argument, a folder or an environment variable is not UTF-8")
-		}
 	}
 	return nil
 }

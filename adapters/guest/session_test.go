@@ -151,7 +151,7 @@ func TestDisplaysAreBounded(t *testing.T) {
 		if len(exit.Displays) != 1 || len(exit.Displays[0].Data) > 65<<10 || !strings.HasSuffix(string(exit.Displays[0].Data), "characters more)") {
 			t.Errorf("%d displays: %s", len(exit.Displays), describe(exit))
 		}
-		exit = run(t, g, cell("class H:\n    def _repr_html_(self): return 'x' * (1 << 20)\n    def __repr__(self): return 'h'\ndisplay(H()); display(H()); display(H())"))
+		exit = run(t, g, cell("class H:\n    def _repr_html_(self): return 'x' * (1 << 20)\n    def __repr__(self): return 'h'\ndisplay(H(), H(), H())"))
 		if len(exit.Displays) != 4 || len(exit.Warnings) != 1 {
 			t.Errorf("%d displays, %q", len(exit.Displays), exit.Warnings)
 		}

@@ -44,7 +44,7 @@ func writeCode(spec core.RunSpec, dir string) (*codeFile, []string, error) {
 	if spec.CodeFile == "" {
 		return nil, spec.Argv, nil
 	}
-	folder, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	folder, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0) //nolint:gosec // inside the box, where the run is to be
 	if err != nil {
 		return nil, nil, core.Errorf(core.ErrInvalid, "the working directory %q cannot be read", dir)
 	}

@@ -25,23 +25,30 @@ func check(spec core.RunSpec) error {
 	switch {
 	case spec.ID == "" || len(spec.ID) > maxID:
 		return core.Errorf(core.ErrInvalid, "a run needs an id of at most %d bytes", maxID)
-	case spec.Code == nil && len(spec.Argv) == 0:
-		return core.Errorf(core.ErrInvalid, "a run has neither code nor a command")
-	case spec.Session && len(spec.Argv) > 0:
-		return core.Errorf(core.ErrInvalid, "only Python code runs in a session's interpreter")
-	case spec.Code != nil && len(spec.Argv) > 0 || spec.CodeFile != "":
-		if err := checkCodeFile(spec); err != nil {
-			return err
-		}
-	case len(spec.Argv) > 0 && spec.Argv[0] == "":
-		return core.Errorf(core.ErrInvalid, "the command is empty")
-	case len(spec.Argv) == 0 && bytes.IndexByte(spec.Code, 0) >= 0:
-		return core.Errorf(core.ErrInvalid, "the code contains a NUL byte").
-			WithHint("write binary data as escapes, such as \\x00")
 	case spec.Timeout < 0:
 		return core.Errorf(core.ErrInvalid, "the timeout is negative")
 	}
+	if err := checkProgram(spec); err != nil {
+		return err
+	}
 	return checkStrings(spec)
+}
+
+func checkProgram(spec core.RunSpec) error {
+	switch {
+	case spec.Code == nil && len(spec.Argv) == 0:
+		return core.Errorf(core.ErrInvalid, "a run has neither code nor a command")
+	case len(spec.Argv) == 0 && bytes.IndexByte(spec.Code, 0) >= 0:
+		return core.Errorf(core.ErrInvalid, "the code contains a NUL byte").
+			WithHint("write binary data as escapes, such as \\x00")
+	case spec.Session && len(spec.Argv) > 0:
+		return core.Errorf(core.ErrInvalid, "only Python code runs in a session's interpreter")
+	case len(spec.Argv) > 0 && spec.Argv[0] == "":
+		return core.Errorf(core.ErrInvalid, "the command is empty")
+	case spec.CodeFile != "" || len(spec.Argv) > 0 && spec.Code != nil:
+		return checkCodeFile(spec)
+	}
+	return nil
 }
 
 func checkStrings(spec core.RunSpec) error {
