@@ -89,3 +89,27 @@ func sameFiles(got []string, want string) bool {
 	}
 	return true
 }
+
+// TestFiguresInASession: each piece of code gets its own, once.
+func TestFiguresInASession(t *testing.T) {
+	g := start(t, matplotlibImage, "--memory", "1g")
+	for _, c := range []struct{ name, code, files, shown string }{
+		{"left open", "import matplotlib; from matplotlib import pyplot as plt\nplt.plot([1]);", "figure-1.png", ""},
+		{"nothing new", "plt.get_fignums()", "", "plain:[]"},
+		{"last expression", "f, x = plt.subplots(); x.plot([1])\nf", "figure-2.png", "plain:<Figure size 640x480 with 1 Axes>"},
+		{"changed later", "x.plot([2])\nf", "figure-3.png", "plain:<Figure size 640x480 with 1 Axes>"},
+		{"displayed and shown", "f = plt.figure(); display(f); plt.show()", "figure-4.png", "plain:<Figure size 640x480 with 0 Axes>"},
+		{"saved by itself", "plt.plot([1]); plt.savefig('own.png')", "own.png", ""},
+		{"two", "plt.figure(); plt.figure();", "figure-5.png figure-6.png", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			spec := cell(c.code)
+			spec.Timeout *= 4 // the first builds a cache of fonts
+			exit := run(t, g, spec)
+			checkFigures(t, exit, c.files, "")
+			if got := shown(exit); got != c.shown {
+				t.Errorf("want %q, got %q", c.shown, got)
+			}
+		})
+	}
+}

@@ -118,6 +118,10 @@ func testSession(t *testing.T, k keeper) {
 		{name: "subprocess", code: "import subprocess; subprocess.run(['echo', 'out']).returncode", shown: "plain:0", want: want{stdout: "out\n"}},
 		{name: "warning", code: "import warnings; warnings.warn('w')", want: want{stderr: "UserWarning: w"}},
 		{name: "warning again", code: "warnings.warn('w')", want: want{stderr: "UserWarning: w"}},
+		{name: "descriptors", code: "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\nall = []\ntry:\n    while True: all.append(os.dup(0))\nexcept OSError: print('full')", want: want{stdout: "full\n"}},
+		{name: "none is left", code: "print(len(all) > 20)", want: want{stdout: "True\n"}},
+		{name: "none is left still", code: "all[0]; 'x'", shown: "plain:'x'"},
+		{name: "some again", code: "for n in all: os.close(n)\nopen('some', 'w').close()", want: want{files: []string{"some:0"}}},
 		{name: "many forms", code: "for i in range(70): display(i)", shown: "*"},
 		{name: "large form", code: "'x' * 10**7", shown: "*"},
 	} {

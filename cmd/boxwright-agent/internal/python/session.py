@@ -44,6 +44,7 @@ class Session:
         self.folder = os.path.dirname(request["file"])
         self.null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         self.request = None
+        self.spare = []
         self.count = 0
         self.futures = 0  # what the code has imported from __future__
         self.code = None
@@ -67,8 +68,8 @@ class Session:
         self.child = True
         self.channel.close()
         close_quietly(self.null)
-        if self.request is not None:
-            close_quietly(self.request)
+        for descriptor in self.spare + [self.request] * (self.request is not None):
+            close_quietly(descriptor)
 
     def serve(self):
         while True:
@@ -89,13 +90,19 @@ class Session:
 
     def receive(self):
         """Takes a request also if the code has used up all descriptors."""
-        spare = [os.dup(self.null) for _ in range(4)]
-        try:
-            self.channel.recv(1, _socket.MSG_PEEK)
-        finally:
-            for descriptor in spare:
-                os.close(descriptor)
+        self.reserve()
+        self.channel.recv(1, _socket.MSG_PEEK)
+        while self.spare:
+            close_quietly(self.spare.pop())
         return receive(self.channel)
+
+    def reserve(self):
+        """Keeps descriptors from the code: as many as there are in a request, and one more."""
+        try:
+            while len(self.spare) < 5:
+                self.spare.append(os.dup(self.null))
+        except OSError:
+            pass  # the code has been faster
 
     def go_silent(self):
         for number in (0, 1, 2):
@@ -107,6 +114,7 @@ class Session:
         for number in (0, 1, 2):
             os.dup2(descriptors[number], number)
             os.close(descriptors[number])
+        self.reserve()
         self.open_streams()
         mend_builtins()
         self.shown = Shown()
