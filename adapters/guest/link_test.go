@@ -344,3 +344,29 @@ func TestARefusedUploadIsOver(t *testing.T) {
 		t.Errorf("got %v, %v", err, ctx.Err())
 	}
 }
+
+// TestStands: a guest knows without asking whether its stream has ended.
+func TestStands(t *testing.T) {
+	ends := make(chan struct{})
+	g, err := guest.New().Connect(t.Context(), &peer{serve: func(conn net.Conn) {
+		go func() { <-ends; _ = conn.Close() }()
+		serveStalling(conn)
+	}}, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	standing := g.(execution.Standing)
+	if !standing.Stands() {
+		t.Error("it does not stand from the start")
+	}
+	close(ends)
+	for deadline := time.Now().Add(10 * time.Second); standing.Stands(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("it stands without a stream")
+		}
+	}
+	_ = g.Close()
+	if standing.Stands() {
+		t.Error("it stands although it was closed")
+	}
+}

@@ -142,7 +142,7 @@ func (p *pooled) call(t *testing.T, r core.Request) time.Duration {
 	return record.Durations[core.PhaseBox]
 }
 
-// pooledCases each have a bubble of their own, and leave nothing.
+// TestPool: each case has a service of its own, and leaves nothing.
 func TestPool(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*app.Settings)
@@ -210,7 +210,7 @@ func nobodysBefore(t *testing.T, p *pooled) {
 	if waited.Labels.Tenant != "" || waited.Labels.Purpose != core.PurposeRun || !slices.Equal(waited.Preload, []string{"numpy"}) {
 		t.Errorf("a waiting box has %+v", waited)
 	}
-	if life := waited.Labels.Expires.Sub(time.Now()); life < 39*time.Minute || life > 40*time.Minute {
+	if life := time.Until(waited.Labels.Expires); life < 39*time.Minute || life > 40*time.Minute {
 		t.Errorf("it lives for %s", life)
 	}
 	if own.Labels.Tenant != "local" || own.Preload != nil {
