@@ -44,7 +44,7 @@ func (c commandEngine) absence() string {
 	if _, err := c.try(20*time.Second, "info"); err != nil {
 		return "no engine answers to " + strings.Join(c, " ") + "; hack/docker-up.sh and hack/podman-up.sh start one"
 	}
-	for _, image := range []string{baseImage, preinstalledImage, busyboxImage, emptyImage} {
+	for _, image := range []string{baseImage, preinstalledImage, busyboxImage, emptyImage, nodeImage} {
 		if _, err := c.try(20*time.Second, "image", "inspect", image); err != nil {
 			return "there is no image " + image + "; hack/base-image.sh, hack/test-images.sh and hack/share-images.sh make it"
 		}

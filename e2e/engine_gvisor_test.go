@@ -40,7 +40,7 @@ func gvisorFor(p *place) *place {
 	}
 	p.cleanup = func() { _ = os.RemoveAll(dir) }
 	archives := map[string]any{}
-	for _, image := range []string{baseImage, preinstalledImage, busyboxImage, emptyImage} {
+	for _, image := range []string{baseImage, preinstalledImage, busyboxImage, emptyImage, nodeImage} {
 		archives[image] = filepath.Join(dir, "images.tar")
 	}
 	p.config = map[string]any{

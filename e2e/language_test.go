@@ -6,8 +6,8 @@ import "testing"
 func TestLanguages(t *testing.T) {
 	require(t, "engine")
 	s := serve(t, setup{config: testImages + `languages:
-  javascript: {image: "boxwright-test/node:1"}
-  typescript: {image: "boxwright-test/node:1"}
+  javascript: {image: "` + nodeImage + `"}
+  typescript: {image: "` + nodeImage + `"}
   awk: {command: [awk, -f, "{file}.awk"]}
   cobol: {command: [no-such-cobol, "{file}.cob"]}
 `})

@@ -22,6 +22,7 @@ const (
 	preinstalledImage = "boxwright-test/preinstalled:1" // with six and numpy
 	busyboxImage      = "boxwright-test/busybox:1"      // no Python
 	emptyImage        = "boxwright-test/empty:1"        // nothing at all
+	nodeImage         = "boxwright-test/node:1"         // with Python and Node.js
 )
 
 // cpuNotHeld is the warning of an engine that cannot bound the use of processors.

@@ -13,6 +13,7 @@ import (
 const (
 	sweepEvery = time.Minute
 	sweepRetry = 5 * time.Second
+	sweepAgain = 10 * time.Second // after the first: what a killed server was making may come late
 	sweepLimit = time.Minute
 )
 
@@ -21,8 +22,7 @@ const (
 func (s *Service) Sweep(ctx context.Context) {
 	go s.pool.tend(ctx)
 	s.prepare(ctx)
-	for {
-		pause := sweepEvery
+	for pause := sweepAgain; ; pause = sweepEvery {
 		err := s.recoverRuns(ctx) // first: their boxes would look like leftovers
 		if err == nil {
 			err = s.SweepOnce(ctx)
