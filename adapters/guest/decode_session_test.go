@@ -19,9 +19,12 @@ const pngHead = "\x89PNG\r\n\x1a\n"
 func TestHonestDisplaysAreKept(t *testing.T) {
 	var sent []*guestv1.Display
 	want := []core.Display{
-		{MIMEType: "text/plain", Data: []byte("1")}, {MIMEType: "text/html", Data: []byte("<b>1</b>")},
-		{MIMEType: "text/markdown", Data: []byte("*1*")}, {MIMEType: "image/svg+xml", Data: []byte("<svg/>")},
-		{MIMEType: "image/png", Data: []byte(pngHead + "…")}, {MIMEType: "image/jpeg", Data: []byte("\xff\xd8\xff…")},
+		{MIMEType: "text/plain", Data: []byte("1")},
+		{MIMEType: "text/html", Data: []byte("<b>1</b>")},
+		{MIMEType: "text/markdown", Data: []byte("*1*")},
+		{MIMEType: "image/svg+xml", Data: []byte("<svg/>")},
+		{MIMEType: "image/png", Data: []byte(pngHead + "…")},
+		{MIMEType: "image/jpeg", Data: []byte("\xff\xd8\xff…")},
 		{MIMEType: "application/json", Data: []byte(`{"a": 1}`)},
 	}
 	for _, d := range want {
@@ -35,9 +38,13 @@ func TestHonestDisplaysAreKept(t *testing.T) {
 
 func TestHostileDisplaysAreDropped(t *testing.T) {
 	e := &guestv1.Exit{Displays: []*guestv1.Display{
-		{MimeType: "text/x-shellscript", Data: []byte("rm")}, {MimeType: "image/png", Data: []byte("<script>")},
-		{MimeType: "application/json", Data: []byte("{")}, {Data: []byte("x")}, {MimeType: "image/jpeg"},
-		{MimeType: "text/html", Data: make([]byte, maxDisplayBytes+1)}, {MimeType: "text/plain", Data: []byte("a\xff")},
+		{MimeType: "text/x-shellscript", Data: []byte("rm")},
+		{MimeType: "image/png", Data: []byte("<script>")},
+		{MimeType: "application/json", Data: []byte("{")},
+		{Data: []byte("x")},
+		{MimeType: "image/jpeg"},
+		{MimeType: "text/html", Data: make([]byte, maxDisplayBytes+1)},
+		{MimeType: "text/plain", Data: []byte("a\xff")},
 	}}
 	got := decodeExit(e, asked())
 	if len(got.Displays) != 1 || string(got.Displays[0].Data) != "a?" || !strings.HasPrefix(got.Warnings[0], "6 displayed values") {
@@ -76,7 +83,10 @@ func believableDisplays(t *testing.T, displays []core.Display) {
 func TestVariables(t *testing.T) {
 	sent := []*guestv1.Variable{
 		{Name: "x", Type: "DataFrame", Shape: "3×4", Size: 9, Value: "…"},
-		{Name: "x", Type: "again"}, {Name: ""}, {Name: "a\nb"}, {Name: strings.Repeat("n", maxVariableText+1)},
+		{Name: "x", Type: "again"},
+		{Name: ""},
+		{Name: "a\nb"},
+		{Name: strings.Repeat("n", maxVariableText+1)},
 		{Name: "y", Type: "\x1b[31m", Shape: "; rm", Size: -1, Value: strings.Repeat("ж", 1000) + "\xff"},
 		{Name: "z", Size: math.MaxInt64, Shape: strings.Repeat("1×", 40) + "1"},
 	}

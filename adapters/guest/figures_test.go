@@ -100,7 +100,7 @@ func TestFiguresInASession(t *testing.T) {
 		{"changed later", "x.plot([2])\nf", "figure-3.png", "plain:<Figure size 640x480 with 1 Axes>"},
 		{"displayed and shown", "f = plt.figure(); display(f); plt.show()", "figure-4.png", "plain:<Figure size 640x480 with 0 Axes>"},
 		{"saved by itself", "plt.plot([1]); plt.savefig('own.png')", "own.png", ""},
-		{"two", "plt.figure(); plt.figure();", "figure-5.png figure-6.png", ""},
+		{"two", "plt.figure(1); plt.figure(2);", "figure-5.png figure-6.png", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spec := cell(c.code)

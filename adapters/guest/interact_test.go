@@ -27,13 +27,13 @@ func begin(t *testing.T, g execution.Guest, spec core.RunSpec) (exits <-chan cor
 	return ended
 }
 
-// await returns what a run has printed once it ends with text.
-func await(t *testing.T, g execution.Guest, id, text string) string {
+// await returns once what a run has printed ends with text.
+func await(t *testing.T, g execution.Guest, id, text string) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		out := started(t, g, id)
 		if out != "" && strings.HasSuffix(out, text) {
-			return out
+			return
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("%s has printed %q, which does not end with %q", id, out, text)
@@ -149,8 +149,10 @@ func TestOutputIsPaged(t *testing.T) {
 			offset, limit int64
 			want          core.Kind
 		}{
-			{"unknown", core.Stdout, 0, 1, core.ErrNotFound}, {spec.ID, "stdin", 0, 1, core.ErrInvalid},
-			{spec.ID, core.Stdout, -1, 1, core.ErrInvalid}, {spec.ID, core.Stdout, 0, 0, core.ErrInvalid},
+			{"unknown", core.Stdout, 0, 1, core.ErrNotFound},
+			{spec.ID, "stdin", 0, 1, core.ErrInvalid},
+			{spec.ID, core.Stdout, -1, 1, core.ErrInvalid},
+			{spec.ID, core.Stdout, 0, 0, core.ErrInvalid},
 		} {
 			if _, err := g.Output(t.Context(), c.run, c.stream, c.offset, c.limit); core.KindOf(err) != c.want {
 				t.Errorf("%+v: got %v", c, err)

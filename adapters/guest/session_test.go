@@ -283,7 +283,7 @@ array, bad, liar = Array(), Bad(), Liar()
 		if len(got) != 10 || got["text"].Shape != "300" || len(got["text"].Value) > 80 || got["liar"].Type != "Liar" || len(got["liar"].Value) > 80 {
 			t.Errorf("got %+v", got)
 		}
-		run(t, g, cell("class Slow:\n    def __repr__(self):\n        while True:\n            try:\n                while True: pass\n            except BaseException: pass\nslow = Slow()"))
+		run(t, g, cell("import time\nclass Slow:\n    def __repr__(self):\n        while True:\n            try:\n                while True: time.sleep(.01)\n            except BaseException: pass\nslow = Slow()"))
 		for _, v := range variables(t, g) {
 			if v.Name == "slow" && v.Type != "Slow" || v.Value != "" {
 				t.Errorf("got %+v", v)

@@ -2,7 +2,7 @@ package python
 
 import (
 	"crypto/rand"
-	_ "embed" // the lasting interpreter's instructions
+	"embed"
 	"encoding/json"
 	"os"
 	"strconv"
@@ -15,8 +15,22 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-//go:embed session.py
-var sessionSource []byte
+// What the lasting interpreter does besides what all do.
+//
+//go:embed session.py shown.py definitions.py variables.py
+var sessionFiles embed.FS
+
+// sessionSource joins its instructions.
+func sessionSource() (source []byte, err error) {
+	for _, name := range []string{"session.py", "shown.py", "definitions.py", "variables.py"} {
+		text, err := sessionFiles.ReadFile(name)
+		if err != nil {
+			return nil, core.Errorf(core.ErrInternal, "the agent is not whole: %w", err)
+		}
+		source = append(append(source, text...), '\n')
+	}
+	return source, nil
+}
 
 // describeTime bounds how long the lasting interpreter may take to describe its variables.
 const describeTime = 6 * time.Second
@@ -44,7 +58,11 @@ type Cell struct {
 func (w *Warm) Lasting(p Program) (*Lasting, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.Source = sessionSource
+	source, err := sessionSource()
+	if err != nil {
+		return nil, err
+	}
+	p.Source = source
 	request, err := p.request()
 	if err != nil {
 		return nil, err
