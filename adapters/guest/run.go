@@ -67,18 +67,30 @@ func (g *Guest) end(ctx, inner context.Context, id string, ended <-chan outcome)
 	}
 }
 
-// conduct runs the program on one stream, and on others if that is lost.
+// conduct runs the program on one stream, and waits for its end on others if that is lost. A box that does not
+// know the run then never got it: the stream was dead before, as that of a box which nobody has used for a
+// while may be. It gets it once more.
 func (g *Guest) conduct(caller, inner context.Context, spec core.RunSpec, pump *pump) (*guestv1.Exit, error) {
-	exit, err := try(inner, g.link, func(ctx context.Context, client guestv1.GuestServiceClient) (*guestv1.Exit, error) {
-		return stream(caller, ctx, client, spec, pump)
-	})
+	exit, err := g.play(caller, inner, spec, pump)
+	if !errors.Is(err, errLost) {
+		return exit, err
+	}
+	exit, err = g.attach(inner, spec.ID)
+	if !errors.Is(err, core.ErrNotFound) {
+		return exit, err
+	}
+	exit, err = g.play(caller, inner, spec, pump)
 	if errors.Is(err, errLost) {
-		exit, err = g.attach(inner, spec.ID)
-		if errors.Is(err, core.ErrNotFound) {
-			err = errRunLost()
-		}
+		err = errRunLost()
 	}
 	return exit, err
+}
+
+// play runs the program on the stream that there is, or a new one.
+func (g *Guest) play(caller, inner context.Context, spec core.RunSpec, pump *pump) (*guestv1.Exit, error) {
+	return try(inner, g.link, func(ctx context.Context, client guestv1.GuestServiceClient) (*guestv1.Exit, error) {
+		return stream(caller, ctx, client, spec, pump)
+	})
 }
 
 // stream sends the program and takes its output until its exit comes.

@@ -388,6 +388,20 @@ func TestLostStream(t *testing.T) {
 	}
 }
 
+// TestAStreamThatWasDead: a run that the box never got is sent on a new stream.
+func TestAStreamThatWasDead(t *testing.T) {
+	require(t, pythonImage)
+	b := newBox(t, pythonImage)
+	g := connect(t, b)
+	for range 3 {
+		want{stdout: "1\n"}.check(t, run(t, g, python("print(1)")))
+		b.cut()
+	}
+	if exit, err := g.Run(t.Context(), command("no-such-program"), nil); core.KindOf(err) != core.ErrNotFound {
+		t.Errorf("got %v, %s", err, describe(exit))
+	}
+}
+
 func TestExpiry(t *testing.T) {
 	require(t, pythonImage)
 	b := newBox(t, pythonImage, "--", "--expires", time.Now().Add(3*time.Second).UTC().Format(time.RFC3339))
