@@ -45,6 +45,25 @@ func TestKeep(t *testing.T) {
 	})
 }
 
+// TestNothingIsKeptUnasked: a program of the old kind takes all with it that it cannot be told from.
+func TestNothingIsKeptUnasked(t *testing.T) {
+	onEachKernel(t, func(t *testing.T, k keeper) {
+		g := start(t, pythonImage, k.option()...)
+		run(t, g, cell("x = 1"))
+		exit := run(t, g, python("print(1)"))
+		want{stdout: "1\n"}.check(t, exit)
+		if exit.StateLost || len(exit.Warnings) > 0 {
+			t.Error(describe(exit))
+		}
+		exit = run(t, g, command("sh", "-c", "sleep 303 & echo 1"))
+		want{stdout: "1\n"}.check(t, exit)
+		if n := sleepers(t, g, "303"); !exit.StateLost || n != "0" {
+			t.Errorf("%s go on: %s", n, describe(exit))
+		}
+		want{stdout: "False\n"}.check(t, run(t, g, cell("print('x' in globals())")))
+	})
+}
+
 // TestKeptServer: one that was left running answers the next run, and can go on printing.
 func TestKeptServer(t *testing.T) {
 	onEach(t, func(t *testing.T, k keeper) {

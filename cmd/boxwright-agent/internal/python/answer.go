@@ -70,7 +70,7 @@ func parseDisplays(file *os.File) (displays []core.Display) {
 	for _, form := range forms {
 		kind, isText := form[0].(string)
 		size, isNumber := form[1].(float64)
-		if !isText || !isNumber || size < 0 || int(size) > len(rest) || len(displays) == maxForms || !known(kind) {
+		if !isText || !isNumber || size < 0 || size > float64(len(rest)) || len(displays) == maxForms || !known(kind) {
 			return displays
 		}
 		displays = append(displays, core.Display{MIMEType: kind, Data: rest[:int(size)]})

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"os"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -39,7 +38,7 @@ const describeTime = 6 * time.Second
 // in the hands of the code: what it says is checked, and one that does not keep to the protocol is ended.
 type Lasting struct {
 	process
-	turn sync.Mutex // held while it runs a cell or describes its variables
+	turn chan struct{} // holds a token while it neither runs a cell nor describes its variables
 
 	gone   chan struct{} // closed when it has ended
 	status syscall.WaitStatus
@@ -72,7 +71,8 @@ func (w *Warm) Lasting(p Program) (*Lasting, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lasting{process: ready.process, gone: make(chan struct{})}
+	l := &Lasting{process: ready.process, turn: make(chan struct{}, 1), gone: make(chan struct{})}
+	l.turn <- struct{}{}
 	go func() {
 		l.status = <-l.died
 		close(l.gone)
@@ -118,7 +118,11 @@ func (l *Lasting) signal(signal syscall.Signal) {
 // Run starts a cell, once the interpreter has described its variables if it does that. The cell's answer comes
 // once, also if the interpreter ends.
 func (l *Lasting) Run(c Cell) (<-chan Answer, error) {
-	l.turn.Lock()
+	select {
+	case <-l.turn:
+	case <-time.After(describeTime):
+		return nil, core.Errorf(core.ErrUnavailable, "the session's interpreter does not answer").WithHint("run the code again")
+	}
 	c.Token = rand.Text()
 	if c.PythonPath == nil {
 		c.PythonPath = []string{}
@@ -128,14 +132,14 @@ func (l *Lasting) Run(c Cell) (<-chan Answer, error) {
 		err = l.ask("cell", c.Stdio[0], c.Stdio[1], c.Stdio[2], int(request.Fd()))
 	}
 	if err != nil {
-		l.turn.Unlock()
+		l.turn <- struct{}{}
 		return nil, err
 	}
 	answers := make(chan Answer, 1)
 	go func() {
 		defer request.Close() //nolint:errcheck // memory
 		answer := l.follow(c.Token, request)
-		l.turn.Unlock()
+		l.turn <- struct{}{}
 		answers <- answer
 	}()
 	return answers, nil
@@ -143,11 +147,13 @@ func (l *Lasting) Run(c Cell) (<-chan Answer, error) {
 
 // Variables describes what the interpreter remembers.
 func (l *Lasting) Variables() ([]core.Variable, error) {
-	if !l.turn.TryLock() {
+	select {
+	case <-l.turn:
+		defer func() { l.turn <- struct{}{} }()
+	default:
 		return nil, core.Errorf(core.ErrUnavailable, "the session is busy: its interpreter runs code").
 			WithHint("ask again when the code has ended")
 	}
-	defer l.turn.Unlock()
 	answer, err := memory(nil)
 	if err != nil {
 		return nil, err
