@@ -60,6 +60,8 @@ const (
 	maxPreview = 3 << 20
 	// grace is how long a run may take to end after its caller has gone.
 	grace = 3 * time.Second
+	// graceInSession is the same where code may end itself, and what it has started has to be found.
+	graceInSession = 10 * time.Second
 	// reattach is how long a lost stream may take to be opened again: in a box whose processes are all
 	// in use no dial can begin until the run's own timeout ends them.
 	reattach = 10 * time.Second

@@ -41,7 +41,7 @@ func (g *Guest) Run(ctx context.Context, spec core.RunSpec, sink func(core.Strea
 	select {
 	case o = <-ended:
 	case <-ctx.Done():
-		o = g.end(ctx, inner, spec.ID, ended)
+		o = g.end(ctx, inner, spec, ended)
 	}
 	if o.err != nil {
 		return core.Exit{}, o.err
@@ -50,12 +50,16 @@ func (g *Guest) Run(ctx context.Context, spec core.RunSpec, sink func(core.Strea
 }
 
 // end has the run killed and waits a little for its exit.
-func (g *Guest) end(ctx, inner context.Context, id string, ended <-chan outcome) outcome {
-	inner, cancel := context.WithTimeout(inner, grace)
+func (g *Guest) end(ctx, inner context.Context, spec core.RunSpec, ended <-chan outcome) outcome {
+	patience := grace
+	if spec.Keep || spec.Session {
+		patience = graceInSession
+	}
+	inner, cancel := context.WithTimeout(inner, patience)
 	defer cancel()
 	for {
 		_, _ = call(inner, g.link, func(ctx context.Context, client guestv1.GuestServiceClient) (*guestv1.KillResponse, error) {
-			return client.Kill(ctx, &guestv1.KillRequest{Id: id})
+			return client.Kill(ctx, &guestv1.KillRequest{Id: spec.ID})
 		})
 		select {
 		case o := <-ended:
