@@ -65,6 +65,20 @@ func (s *sessions) turn(client string) *line {
 	return l
 }
 
+// connect returns the stream to the session's agent, and makes it if there is none.
+func (h *held) connect(dial func() (execution.Guest, error)) (execution.Guest, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.guest != nil {
+		return h.guest, nil
+	}
+	guest, err := dial()
+	if err == nil {
+		h.guest = guest
+	}
+	return guest, err
+}
+
 func (h *held) disconnect() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

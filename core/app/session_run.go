@@ -101,17 +101,12 @@ func (r *run) play(ctx context.Context, guest execution.Guest, session core.Sess
 
 // reach returns the session's guest. A box that is not there any more ends the session.
 func (r *run) reach(ctx context.Context, held *held, session core.Session) (execution.Guest, error) {
-	held.mu.Lock()
-	defer held.mu.Unlock()
-	if held.guest != nil {
-		return held.guest, nil
-	}
-	guest, err := r.ports.Guests.Connect(ctx, r.backend, session.Box)
+	guest, err := held.connect(func() (execution.Guest, error) {
+		return r.ports.Guests.Connect(ctx, r.backend, session.Box)
+	})
 	if err != nil {
 		return nil, r.lossOf(ctx, session, err)
 	}
-	held.guest = guest
-	r.adopt(session)
 	return guest, nil
 }
 
@@ -124,7 +119,7 @@ func (r *run) lossOf(ctx context.Context, session core.Session, err error) error
 	if why == "" {
 		return err // it may be there again in a moment
 	}
-	go r.lose(context.WithoutCancel(ctx), session, why) // its lock may be the caller's
+	r.lose(context.WithoutCancel(ctx), session, why)
 	return errExpired(why)
 }
 
@@ -155,7 +150,7 @@ func (s *Service) whyGone(ctx context.Context, on *place, box string) string {
 func (r *run) explainSessionLoss(ctx context.Context, session core.Session, err error) (core.Exit, error) {
 	exit, err := r.explainLoss(ctx, session.Box, err)
 	if err == nil {
-		go r.lose(context.WithoutCancel(ctx), session, "its box ran out of memory and ended")
+		r.lose(context.WithoutCancel(ctx), session, "its box ran out of memory and ended")
 		return exit, nil
 	}
 	return core.Exit{}, r.lossOf(ctx, session, err)
