@@ -85,7 +85,7 @@ func backgroundRun(t *testing.T, s *server, name string) {
 
 // byItself: a run goes on in the background when its call has waited long enough.
 func byItself(t *testing.T, _ *server) {
-	s := serve(t, setup{config: "runs: {sync_limit: 3s}\n"})
+	s := serve(t, setup{env: []string{"BOXWRIGHT_RUNS_SYNC_LIMIT=3s"}})
 	r := s.run(t, program("import time; print('a', flush=True); time.sleep(7); print('b')"))
 	if r.Status != "running" {
 		t.Fatalf("got %s", r.raw)

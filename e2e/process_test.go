@@ -58,8 +58,9 @@ func launch(t *testing.T, s setup, eat func(line []byte)) *process {
 	p := &process{state: s.state, stderr: &lockedBuffer{}, gone: make(chan struct{})}
 	p.cmd = here().command(filepath.Join(s.programs, "boxwright"), "serve", "--config", settingsFile(t, here().settings(t, s.config)))
 	p.cmd.Dir = work
-	// Tests look at boxes: none waits in a pool but where that is what they are about.
-	p.cmd.Env = append(here().environment(work), "BOXWRIGHT_STORAGE_DIR="+p.dir, "BOXWRIGHT_POOL_ENABLED=false")
+	// Tests look at boxes and at ends of runs: no box waits in a pool, and no run goes on in the background because
+	// the machine is slow, but where that is what they are about.
+	p.cmd.Env = append(here().environment(work), "BOXWRIGHT_STORAGE_DIR="+p.dir, "BOXWRIGHT_POOL_ENABLED=false", "BOXWRIGHT_RUNS_SYNC_LIMIT=4m")
 	p.cmd.Env = append(p.cmd.Env, s.env...)
 	p.cmd.Stderr = p.stderr
 	var err error
