@@ -58,6 +58,8 @@ func (r *run) resume(ctx context.Context, known core.Run) (core.Record, error) {
 	if known.Session == "" { // the box is this run's alone
 		r.boxes.remember(known.Box)
 		r.afterwards = func() { r.boxes.discard(r.place, known.Box) }
+	} else if session, err := r.session(ctx, known.Owner, known.Session); err == nil {
+		defer r.busy(session)()
 	}
 	guest, err := r.ports.Guests.Connect(ctx, r.backend, known.Box)
 	if err != nil {

@@ -94,7 +94,7 @@ func (r *run) play(ctx context.Context, guest execution.Guest, session core.Sess
 		}
 	}
 	if exit.StateLost {
-		exit.Warnings = append(exit.Warnings, "the interpreter of the sandbox ended: its variables and imports are gone, its files are still there; the next call begins anew")
+		exit.Warnings = append(exit.Warnings, "the interpreter of the sandbox ended: its variables and imports are gone, its files are still there")
 	}
 	return r.conclude(ctx, guest, exit), nil
 }
