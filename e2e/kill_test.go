@@ -90,7 +90,7 @@ func (p *promises) burden(s *server, sandbox string) *sync.WaitGroup {
 
 // call returns false once the server is gone.
 func (s *server) callUntilGone(name string, a args) (*mcp.CallToolResult, bool) {
-	c := s.sendTo(nil, name, a, nil)
+	c := s.start(name, a, nil)
 	select {
 	case <-c.done:
 		return c.answer, c.err == nil
@@ -115,13 +115,13 @@ func (p *promises) count(s *server, sandbox string) bool {
 }
 
 func (p *promises) once(s *server) bool {
-	text := fmt.Sprint(rand.Uint64()) //nolint:gosec // only to tell runs apart
+	text := fmt.Sprint(rand.Uint64())
 	answer, there := s.callUntilGone(tool, program("print("+text+")"))
 	return there && !answer.IsError
 }
 
 func (p *promises) begin(s *server) bool {
-	text := fmt.Sprint(rand.Uint64()) //nolint:gosec // only to tell runs apart
+	text := fmt.Sprint(rand.Uint64())
 	answer, there := s.callUntilGone(tool, program("import time; time.sleep(1); print("+text+")", "background", true))
 	if !there || answer.IsError {
 		return false

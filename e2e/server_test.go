@@ -118,10 +118,12 @@ func (s *server) use(t *testing.T, name string, a args) result {
 	return s.sendTo(t, name, a, nil).wait(t)
 }
 
-func (s *server) sendTo(t testing.TB, name string, a args, token any) *call {
-	if t != nil {
-		t.Helper()
-	}
+func (s *server) sendTo(t *testing.T, name string, a args, token any) *call {
+	t.Helper()
+	return s.start(name, a, token)
+}
+
+func (s *server) start(name string, a args, token any) *call {
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	c := &call{server: s, cancel: cancel, done: make(chan struct{})}
 	request := mcp.CallToolRequest{Params: mcp.CallToolParams{Name: name, Arguments: a}}
