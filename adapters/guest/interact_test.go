@@ -119,7 +119,8 @@ func TestOutputIsPaged(t *testing.T) {
 		spec.OpenStdin, spec.Output = true, core.OutputLimits{Head: 10, Tail: 10, Spill: 7005}
 		ended := begin(t, g, spec)
 		for {
-			if p := page(t, g, spec.ID, core.Stderr, 0, 10); p.Total == 1 {
+			out, err := page(t, g, spec.ID, core.Stdout, 0, 10), page(t, g, spec.ID, core.Stderr, 0, 10)
+			if out.Total == 7000 && err.Total == 1 {
 				break
 			}
 		}

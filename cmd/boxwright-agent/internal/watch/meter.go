@@ -107,13 +107,28 @@ func (m *procMeter) memory(enough int64) int64 {
 	if sum <= enough {
 		return sum
 	}
-	const alone = 2 // the agent and one more
 	sum = m.exact(all)
-	if sum > enough && len(all) > alone {
-		// What is shared is counted too high while new sharers come.
+	for range looks(len(all)) {
+		if sum <= enough {
+			break
+		}
 		sum = min(sum, m.exact(m.all(m.pids())))
 	}
 	return sum
+}
+
+// looks is how often more than enough memory is looked at once more: what processes share is counted too high
+// while new sharers come, as the interpreter's next copy may do at any time. The more processes there are, the
+// longer a look takes, and the less a new one matters.
+func looks(processes int) int {
+	const alone, few = 2, 12 // the agent and one more; a program with some helpers
+	switch {
+	case processes <= alone:
+		return 0
+	case processes <= few:
+		return 3
+	}
+	return 1
 }
 
 func (m *procMeter) all(pids []string) (all []process) {
