@@ -55,7 +55,7 @@ engines: ## Make every place for boxes available, with the images of the tests
 	mv .test/engines.new .test/engines
 
 # The packages whose tests leave something out where something is missing: the others have nothing more to show.
-ENGINE_TESTS = $(sort $(dir $(shell grep -rlE --include='*_test.go' '\.Skipf?\(' adapters cmd core plugins ports proto)))
+ENGINE_TESTS = $(sort $(dir $(shell grep -rlP --include='*_test.go' '\.Skipf?\x28' adapters cmd core plugins ports proto)))
 
 .PHONY: test
 test: engines build lint test-unit ## Set up the engines, then lint and run every test
