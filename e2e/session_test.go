@@ -171,7 +171,7 @@ func shells(t *testing.T, s *server, sandbox string) {
 	outcome{status: "failed", exit: 3}.check(t, sh("exit 3"))
 	outcome{stdout: "ok\n", any: true}.check(t, sh("cat & sleep 0.2; echo ok"))
 	outcome{stdout: "ok\n", any: true}.check(t, sh("sleep 300 & nohup sleep 300 >/dev/null 2>&1 & echo ok"))
-	outcome{stdout: "2\n"}.check(t, sh(`for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline; echo; done | grep -c '^sleep 300'`))
+	outcome{stdout: "2\n"}.check(t, sh(`sleep 2; for p in /proc/[0-9]*; do tr '\0' ' ' <$p/cmdline; echo; done | grep -c '^sleep 300'`))
 }
 
 func bashSession(t *testing.T, s *server, sandbox string) {
