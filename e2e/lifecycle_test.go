@@ -235,7 +235,7 @@ func textless(r result) result {
 	return r
 }
 
-// TestCancelledOnTheWire: a cancelled call ends, whatever its id looks like.
+// TestCancelledOnTheWire: a cancelled call ends, and gets no answer: clients take one for a fault.
 func TestCancelledOnTheWire(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
@@ -247,5 +247,10 @@ func TestCancelledOnTheWire(t *testing.T) {
 	w.sendf(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
 	w.awaitNoBoxes(t)
 	w.sendf(t, `{"jsonrpc":"2.0","id":6,"method":"ping"}`)
-	w.await(t, "6")
+	w.awaitMessage(t, "the answer to 6", func(m message) bool {
+		if string(m.ID) == "5" {
+			t.Errorf("the cancelled call was answered: %s", m.line)
+		}
+		return string(m.ID) == "6"
+	})
 }

@@ -6,6 +6,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"runtime/debug"
@@ -98,6 +99,9 @@ func (s *Server) guard(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 			}
 		}()
 		result, err = next(ctx, request)
+		if ctx.Err() != nil {
+			return withdrawn(), nil
+		}
 		if err != nil {
 			level := slog.LevelInfo
 			if core.KindOf(err) == core.ErrInternal {
@@ -109,4 +113,22 @@ func (s *Server) guard(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 		s.options.Log.Debug("a call was served", "tool", request.Params.Name, "duration", time.Since(began))
 		return result, nil
 	}
+}
+
+// withdrawnMark is what no program can put into an answer: quotes in a text are escaped.
+const withdrawnMark = `"boxwright/withdrawn":true`
+
+// withdrawn is the answer to a call that its client has cancelled. The protocol wants none, and clients
+// may trip over one; the library sends one always. How the run ended is kept with it.
+func withdrawn() *mcp.CallToolResult {
+	result := mcp.NewToolResultError("cancelled: the client withdrew the call")
+	result.Meta = &mcp.Meta{AdditionalFields: map[string]any{"boxwright/withdrawn": true}}
+	return result
+}
+
+// IsWithdrawn tells a transport that line answers a call that its client has cancelled, so that it is
+// not to be sent.
+func IsWithdrawn(line []byte) bool {
+	const most = 1 << 10 // an id is all in it that may be long
+	return len(line) < most && bytes.Contains(line, []byte(withdrawnMark))
 }

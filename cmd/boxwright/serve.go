@@ -58,7 +58,7 @@ func serve(ctx context.Context, settings config.Config) (err error) {
 		log.Info("waiting for an MCP client on standard input; clients start this command by themselves")
 	}
 	return stdio.Serve(ctx, server.MCPServer, os.Stdin, os.Stdout, //nolint:forbidigo // handed to the transport, which it belongs to
-		stdio.Options{InFlight: server.InFlight, Log: log})
+		stdio.Options{InFlight: server.InFlight, Unwanted: mcp.IsWithdrawn, Log: log})
 }
 
 // localTenant owns what the one client of a stdio server makes.

@@ -2,18 +2,20 @@
 // this process.
 //
 // Standard output carries JSON-RPC lines and nothing else. When the input ends, calls that are
-// under way still get their answers (a script may pipe requests in); when the client is gone,
-// or the process is told to end, they are cancelled.
+// under way still get their answers (a script may pipe requests in), but no more notifications;
+// when the client is gone, or the process is told to end, they are cancelled.
 package stdio
 
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mark3labs/mcp-go/server"
@@ -29,7 +31,8 @@ const (
 
 // Options are what the transport needs to know of the server.
 type Options struct {
-	InFlight func() int // tool calls under way
+	InFlight func() int             // tool calls under way
+	Unwanted func(line []byte) bool // whether a line answers what is not to be answered
 	Log      *slog.Logger
 }
 
@@ -51,7 +54,7 @@ func Serve(ctx context.Context, s *server.MCPServer, in io.Reader, out *os.File,
 	server.WithWorkerPoolSize(workers)(transport)
 	server.WithQueueSize(queue)(transport)
 	gate := &gate{ctx: ctx, in: &patience{in: in}, inFlight: o.InFlight}
-	err := transport.Listen(ctx, gate, newMouth(ctx, out))
+	err := transport.Listen(ctx, gate, newMouth(ctx, out, o.Unwanted, &gate.ended))
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -64,6 +67,7 @@ type gate struct {
 	ctx      context.Context
 	in       io.Reader
 	inFlight func() int
+	ended    atomic.Bool // the client has said its last
 }
 
 // settleTime lets calls that were read just before the end get under way; pollTime is how often
@@ -78,6 +82,7 @@ func (g *gate) Read(p []byte) (int, error) {
 	if n > 0 || !errors.Is(err, io.EOF) {
 		return n, err
 	}
+	g.ended.Store(true)
 	for wait := settleTime; ; wait = pollTime {
 		select {
 		case <-time.After(wait):
@@ -93,15 +98,17 @@ func (g *gate) Read(p []byte) (int, error) {
 // mouth writes whole lines and falls silent when the transport ends: a client that closes does
 // not expect answers to calls that it gave up, and one that stopped reading must not keep the server.
 type mouth struct {
-	ctx   context.Context
-	lines chan []byte
-	wrote chan error
+	ctx        context.Context
+	unwanted   func(line []byte) bool
+	inputEnded *atomic.Bool
+	lines      chan []byte
+	wrote      chan error
 }
 
 // newMouth starts the goroutine that writes. It may be left behind in a write that nobody reads;
 // the process is about to end then.
-func newMouth(ctx context.Context, out io.Writer) *mouth {
-	m := &mouth{ctx: ctx, lines: make(chan []byte), wrote: make(chan error, 1)}
+func newMouth(ctx context.Context, out io.Writer, unwanted func([]byte) bool, inputEnded *atomic.Bool) *mouth {
+	m := &mouth{ctx: ctx, unwanted: unwanted, inputEnded: inputEnded, lines: make(chan []byte), wrote: make(chan error, 1)}
 	go func() {
 		for {
 			select {
@@ -118,7 +125,7 @@ func newMouth(ctx context.Context, out io.Writer) *mouth {
 
 // Write implements io.Writer. The library calls it for one line at a time.
 func (m *mouth) Write(p []byte) (int, error) {
-	if m.ctx.Err() != nil {
+	if m.ctx.Err() != nil || m.unwanted(p) || m.inputEnded.Load() && isNotification(p) {
 		return len(p), nil
 	}
 	select {
@@ -132,6 +139,15 @@ func (m *mouth) Write(p []byte) (int, error) {
 	case <-m.ctx.Done():
 		return len(p), nil
 	}
+}
+
+// isNotification tells a message that nobody asked for from an answer. A client that has closed
+// the input may still wait for answers; official ones take anything else for a fault by then.
+func isNotification(line []byte) bool {
+	var message struct {
+		ID json.RawMessage `json:"id"`
+	}
+	return json.Unmarshal(line, &message) == nil && message.ID == nil
 }
 
 // watchReader calls gone once nobody can read what is written to out any more.

@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -36,8 +37,12 @@ func slow(t *testing.T) (s *server.MCPServer, inFlight *atomic.Int64, began chan
 
 const call = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"slow"}}` + "\n"
 
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}` + "\n" +
+	`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+
 func options(inFlight *atomic.Int64) Options {
-	return Options{InFlight: func() int { return int(inFlight.Load()) }, Log: slog.New(slog.DiscardHandler)}
+	unwanted := func(line []byte) bool { return bytes.Contains(line, []byte("cancelled")) }
+	return Options{InFlight: func() int { return int(inFlight.Load()) }, Unwanted: unwanted, Log: slog.New(slog.DiscardHandler)}
 }
 
 func pipe(t *testing.T) (r, w *os.File) {
@@ -66,6 +71,53 @@ func TestCallsUnderWayAreAnsweredAfterTheInputEnds(t *testing.T) {
 	}
 }
 
+func TestAfterTheInputEndsThereAreOnlyAnswers(t *testing.T) {
+	var inFlight atomic.Int64
+	say := make(chan string)
+	s := server.NewMCPServer("test", "1")
+	s.AddTool(mcp.NewTool("slow"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		inFlight.Add(1)
+		defer inFlight.Add(-1)
+		for text := range say {
+			if err := s.SendNotificationToClient(ctx, "notifications/"+text, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		return mcp.NewToolResultText("whole answer"), nil
+	})
+	r, w := pipe(t)
+	in, hold := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- Serve(t.Context(), s, in, w, options(&inFlight)) }()
+	hear := bufio.NewReader(r)
+	if _, err := io.WriteString(hold, initialize); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hear.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(hold, call); err != nil {
+		t.Fatal(err)
+	}
+	say <- "before"
+	if line, err := hear.ReadString('\n'); err != nil || !strings.Contains(line, "notifications/before") {
+		t.Fatalf("got %q, %v, want the notification", line, err)
+	}
+	hold.Close()
+	time.Sleep(settleTime / 2)
+	say <- "after"
+	time.Sleep(settleTime / 2)
+	close(say)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	out, _ := io.ReadAll(hear)
+	if lines := bytes.Count(out, []byte("\n")); lines != 1 || !bytes.Contains(out, []byte("whole answer")) {
+		t.Errorf("got %q, want the answer alone", out)
+	}
+}
+
 func TestClientThatIsGoneEndsItsCalls(t *testing.T) {
 	s, inFlight, began, _ := slow(t)
 	r, w := pipe(t)
@@ -83,6 +135,31 @@ func TestClientThatIsGoneEndsItsCalls(t *testing.T) {
 	}
 	if n := inFlight.Load(); n != 0 {
 		t.Errorf("%d calls are still under way", n)
+	}
+}
+
+func TestCancelledCallGetsNoAnswer(t *testing.T) {
+	s, inFlight, began, _ := slow(t)
+	r, w := pipe(t)
+	in, hold := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- Serve(t.Context(), s, in, w, options(inFlight)) }()
+	if _, err := io.WriteString(hold, initialize+call); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}` + "\n"
+	if _, err := io.WriteString(hold, cancel+`{"jsonrpc":"2.0","id":8,"method":"ping"}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	hold.Close()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	out, _ := io.ReadAll(r)
+	if bytes.Contains(out, []byte(`"id":7`)) || !bytes.Contains(out, []byte(`"id":8`)) {
+		t.Errorf("got %q, want no answer to the call, and one to the ping", out)
 	}
 }
 
