@@ -12,7 +12,7 @@ import (
 )
 
 // wireForm is a tool's answer as it goes over the wire.
-func wireForm(t *testing.T, s *Server, ctx context.Context, text string, err error) []byte {
+func wireForm(ctx context.Context, t *testing.T, s *Server, text string, err error) []byte {
 	t.Helper()
 	handle := s.guard(func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultText(text), err
@@ -46,7 +46,7 @@ func TestOnlyWithdrawnCallsAreMarked(t *testing.T) {
 		"a cancelled call with much text": {gone, strings.Repeat("x", 1<<20), nil, true},
 		"a program that prints the mark":  {t.Context(), withdrawnMark, nil, false},
 	} {
-		if line := wireForm(t, s, c.ctx, c.text, c.err); IsWithdrawn(line) != c.want {
+		if line := wireForm(c.ctx, t, s, c.text, c.err); IsWithdrawn(line) != c.want {
 			t.Errorf("%s: %.200s: want withdrawn %v", name, line, c.want)
 		}
 	}
