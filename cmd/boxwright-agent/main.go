@@ -64,7 +64,8 @@ type options struct {
 	expires string
 	preload string
 	dialUID int
-	stream  int // a descriptor; -1 is none
+	stream  int  // a descriptor; -1 is none
+	stdio   bool // standard input and output are a first stream
 	bounds  watch.Bounds
 }
 
@@ -75,6 +76,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.preload, "preload", "", "comma-separated `modules` that Python programs find loaded")
 	flags.IntVar(&o.dialUID, "dial-uid", core.DialUID, "`user` that may connect")
 	flags.IntVar(&o.stream, "stream-fd", -1, "`descriptor` of a first stream, which needs no dial")
+	flags.BoolVar(&o.stdio, "stream-stdio", false, "standard input and output are a first stream, which needs no dial")
 	flags.Int64Var(&o.bounds.Memory, "max-memory", 0, "`bytes` that the box may use; 0 leaves that to the engine")
 	flags.Int64Var(&o.bounds.Processes, "max-processes", 0, "`number` of processes and threads that may be; 0 leaves that to the engine")
 	if err := flags.Parse(args); err != nil {

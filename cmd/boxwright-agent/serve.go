@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,7 +46,7 @@ func serve(args []string) error {
 			fence.Yield()
 		}
 	}
-	first, err := firstStream(opts.stream)
+	first, err := firstStream(opts)
 	if err != nil {
 		return err
 	}
@@ -74,20 +73,6 @@ func serve(args []string) error {
 		}),
 	}
 	return service.Serve(context.Background(), listener)
-}
-
-// firstStream returns the stream that the box was started with; nil if it was started without.
-func firstStream(fd int) (net.Conn, error) {
-	if fd < 0 {
-		return nil, nil //nolint:nilnil // as the comment says
-	}
-	file := os.NewFile(uintptr(fd), "stream")
-	defer file.Close() //nolint:errcheck // FileConn has a copy
-	conn, err := net.FileConn(file)
-	if err != nil {
-		return nil, core.Errorf(core.ErrInvalid, "descriptor %d is not a stream: %w", fd, err)
-	}
-	return conn, nil
 }
 
 // interpreters returns one without and one with preloads, which is already on its way. Without preloads

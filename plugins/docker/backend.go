@@ -34,6 +34,7 @@ type Backend struct {
 	finder   *finder
 	agents   *agentfile.Files
 	pulls    fetch.Group
+	first    firstStreams
 	work     sync.WaitGroup // what goes on in the background
 }
 

@@ -42,6 +42,7 @@ func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, erro
 	box, err := patience.Settle(ctx, &b.work, func(engineCtx context.Context) (core.Box, error) {
 		return b.create(ctx, engineCtx, e, spec, known)
 	}, func(engineCtx context.Context, box core.Box) {
+		b.first.close(box.ID)
 		e.discard(engineCtx, box.ID)
 	})
 	box.Warnings = append(box.Warnings, warned...)
@@ -74,6 +75,7 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 		err = e.checkForeign(engineCtx, id, from, err)
 	}
 	if err != nil {
+		b.first.close(id)
 		e.discard(engineCtx, r.Name)
 		return core.Box{}, err
 	}
@@ -87,28 +89,29 @@ func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.
 	if err != nil {
 		return "", e.fail(engineCtx, err, "a box of %s could not be made", spec.Image)
 	}
+	id := made.ID
 	for _, step := range []func() error{
-		func() error { return e.ensureAgent(engineCtx, made.ID, from, spec, b.server) },
+		func() error { return e.ensureAgent(engineCtx, id, from, spec, b.server) },
 		func() error { return e.own(engineCtx, from, spec, b.server) },
-		func() error { return b.run(engineCtx, e, made.ID, spec, from) },
+		func() error { return b.run(engineCtx, e, id, spec, from) },
 	} {
 		if caller.Err() != nil {
-			return "", core.ContextError(caller)
+			return id, core.ContextError(caller)
 		}
 		if err := step(); err != nil {
-			return "", err
+			return id, err
 		}
 	}
 	if caller.Err() != nil {
-		return "", core.ContextError(caller)
+		return id, core.ContextError(caller)
 	}
-	return made.ID, nil
+	return id, nil
 }
 
 // run starts the container. Should somebody have removed the agent's volume since it was last
 // seen, the engine has made an empty one: it is filled again, once.
 func (b *Backend) run(ctx context.Context, e *engine, id string, spec core.BoxSpec, from origin) error {
-	err := e.start(ctx, id)
+	err := b.launch(ctx, e, id)
 	if err == nil || ctx.Err() != nil || e.isFilled(ctx, id, from.agent) {
 		return e.fail(ctx, err, "a box of %s could not be started", spec.Image)
 	}
@@ -116,16 +119,28 @@ func (b *Backend) run(ctx context.Context, e *engine, id string, spec core.BoxSp
 	if err := e.ensureAgent(ctx, id, from, spec, b.server); err != nil {
 		return err
 	}
-	return e.fail(ctx, e.start(ctx, id), "a box of %s could not be started", spec.Image)
+	return e.fail(ctx, b.launch(ctx, e, id), "a box of %s could not be started", spec.Image)
 }
 
-// start starts the container, once more while the engine is not done with what was before: with the agent's
+// launch starts the container, once more while the engine is not done with what was before: with the agent's
 // file, or with a start that failed, whose remains it removes in the background.
-func (e *engine) start(ctx context.Context, id string) error {
-	err := e.api.ContainerStart(ctx, id, container.StartOptions{})
+func (b *Backend) launch(ctx context.Context, e *engine, id string) error {
+	err := b.startAttached(ctx, e, id)
 	for try := 0; try < startTries && ctx.Err() == nil && (agentfile.IsInFlux(err) || isBeingRemoved(err)); try++ {
 		time.Sleep(retryPause)
-		err = e.api.ContainerStart(ctx, id, container.StartOptions{})
+		err = b.startAttached(ctx, e, id)
+	}
+	return err
+}
+
+// startAttached starts the container with the agent's first stream open. A start that fails ends the stream.
+func (b *Backend) startAttached(ctx context.Context, e *engine, id string) error {
+	if err := b.openFirst(ctx, e, id); err != nil {
+		return err
+	}
+	err := e.api.ContainerStart(ctx, id, container.StartOptions{})
+	if err != nil {
+		b.first.close(id)
 	}
 	return err
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/boxwright/boxwright/plugins/sdk/daemon"
 )
 
-// Dial implements execution.Backend: an exec of the agent's dial command, which is a pipe to the
-// agent's socket.
+// Dial implements execution.Backend: the stream that the box was started with, or, if that was taken, an exec
+// of the agent's dial command, which is a pipe to the agent's socket.
 func (b *Backend) Dial(ctx context.Context, box string) (io.ReadWriteCloser, error) {
 	if !daemon.IsID(box) {
 		return nil, core.Errorf(core.ErrNotFound, "there is no such box")
@@ -23,11 +23,22 @@ func (b *Backend) Dial(ctx context.Context, box string) (io.ReadWriteCloser, err
 	if err != nil {
 		return nil, err
 	}
+	if ctx.Err() != nil {
+		return nil, core.ContextError(ctx)
+	}
+	if stream, ok := b.first.take(box); ok {
+		return stream, nil
+	}
 	ctx, cancel := e.quick(ctx)
 	defer cancel()
 	if err := e.checkMine(ctx, box); err != nil {
 		return nil, e.dialError(ctx, err)
 	}
+	stream, err := e.exec(ctx, box)
+	return stream, e.dialError(ctx, err)
+}
+
+func (e *engine) exec(ctx context.Context, box string) (io.ReadWriteCloser, error) {
 	exec, err := e.api.ContainerExecCreate(ctx, box, container.ExecOptions{
 		User:         fmt.Sprintf("%d:%d", core.DialUID, core.DialGID),
 		AttachStdin:  true,
@@ -36,29 +47,26 @@ func (b *Backend) Dial(ctx context.Context, box string) (io.ReadWriteCloser, err
 		Cmd:          []string{core.GuestAgent, "dial"},
 	})
 	if err != nil {
-		return nil, e.dialError(ctx, err)
+		return nil, err
 	}
-	conn, err := e.attach(ctx, exec.ID)
-	if err != nil {
-		return nil, e.dialError(ctx, err)
+	stream, err := e.attach(ctx, func(ctx context.Context) (types.HijackedResponse, error) {
+		return e.api.ContainerExecAttach(ctx, exec.ID, container.ExecAttachOptions{})
+	})
+	if err == nil && e.facts().sandbox {
+		stream = e.endWith(box, stream)
 	}
-	stream := daemon.NewStream(conn.Conn, conn.Reader)
-	if e.facts().sandbox {
-		return e.endWith(box, stream), nil
-	}
-	return stream, nil
+	return stream, err
 }
 
-// attach starts the exec. The client does not look at ctx while it waits for the engine's
-// answer, so it waits apart.
-func (e *engine) attach(ctx context.Context, exec string) (types.HijackedResponse, error) {
+// attach opens a stream. The client does not look at ctx while it waits for the engine's answer, so it waits apart.
+func (e *engine) attach(ctx context.Context, open func(context.Context) (types.HijackedResponse, error)) (io.ReadWriteCloser, error) {
 	type result struct {
 		conn types.HijackedResponse
 		err  error
 	}
 	results, abandoned := make(chan result), make(chan struct{})
 	go func() {
-		conn, err := e.api.ContainerExecAttach(context.WithoutCancel(ctx), exec, container.ExecAttachOptions{})
+		conn, err := open(context.WithoutCancel(ctx))
 		select {
 		case results <- result{conn, err}:
 		case <-abandoned:
@@ -69,15 +77,20 @@ func (e *engine) attach(ctx context.Context, exec string) (types.HijackedRespons
 	}()
 	select {
 	case r := <-results:
-		return r.conn, r.err
+		if r.err != nil {
+			return nil, r.err
+		}
+		return daemon.NewStream(r.conn.Conn, r.conn.Reader), nil
 	case <-ctx.Done():
 		close(abandoned)
-		return types.HijackedResponse{}, ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 
 func (e *engine) dialError(ctx context.Context, err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case cerrdefs.IsNotFound(err):
 		return core.Errorf(core.ErrNotFound, "there is no such box")
 	case cerrdefs.IsConflict(err):

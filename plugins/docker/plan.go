@@ -62,12 +62,17 @@ func plan(spec core.BoxSpec, o order) request {
 	return r
 }
 
-// planProcess makes the agent the box's PID 1, whatever the image says, and keeps its
-// output out of the engine's logs: they would fill the host's disk.
+// planProcess makes the agent the box's PID 1, whatever the image says. Its standard input and output are
+// a first stream to it; they are kept out of the engine's logs, and so is what it says: they would fill the
+// host's disk.
 func planProcess(r *request, spec core.BoxSpec, o order) {
 	r.Config.Image = o.Image
 	r.Config.Entrypoint = strslice.StrSlice{core.GuestAgent}
 	r.Config.Cmd = spec.AgentArgs(daemon.AgentLimits(o.Limits, o.Sandbox))
+	if !o.Sandbox {
+		r.Config.Cmd = append(r.Config.Cmd, "--stream-stdio")
+		r.Config.OpenStdin = true
+	}
 	r.Config.User = fmt.Sprintf("%d:%d", core.GuestUID, core.GuestGID)
 	r.Config.WorkingDir = core.GuestWork
 	r.Config.Hostname = "box"

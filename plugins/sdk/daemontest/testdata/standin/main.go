@@ -6,6 +6,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -41,6 +42,9 @@ func main() {
 // serveFirst serves the stream that the box was started with, if it was.
 func serveFirst(args []string) {
 	for i, arg := range args {
+		if arg == "--stream-stdio" {
+			go serve(stdio{})
+		}
 		if arg == "--stream-fd" {
 			fd, _ := strconv.Atoi(args[i+1])
 			conn, err := net.FileConn(os.NewFile(uintptr(fd), "stream"))
@@ -52,6 +56,13 @@ func serveFirst(args []string) {
 		}
 	}
 }
+
+// stdio is the stream that standard input and output are.
+type stdio struct{}
+
+func (stdio) Read(p []byte) (int, error)  { return os.Stdin.Read(p) }
+func (stdio) Write(p []byte) (int, error) { return os.Stdout.Write(p) }
+func (stdio) Close() error                { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
 
 func dial() {
 	for range 1000 {
@@ -71,7 +82,7 @@ func dial() {
 	os.Exit(1)
 }
 
-func serve(conn net.Conn) {
+func serve(conn io.ReadWriteCloser) {
 	defer conn.Close()
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
 		verb, rest, _ := strings.Cut(lines.Text(), " ")
