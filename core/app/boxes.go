@@ -21,6 +21,7 @@ type boxes struct {
 
 	mu     sync.Mutex
 	live   map[string]bool   // by id: made here, not yet gone; on any backend, as two may share an engine
+	left   map[string]bool   // by id: could not be removed; nobody's, so that a sweep takes them
 	gone   map[string]func() // by id: called once the box is gone
 	making int               // creations under way
 	// suspected are the backends where a creation failed in a way that may have left a box, and no
@@ -44,7 +45,7 @@ const (
 const abandonLimit = 3 * time.Second
 
 func newBoxes(ports Ports) *boxes {
-	return &boxes{ports: ports, live: map[string]bool{}, gone: map[string]func(){}, suspected: map[string]bool{}, wake: make(chan struct{}, 1)}
+	return &boxes{ports: ports, live: map[string]bool{}, left: map[string]bool{}, gone: map[string]func(){}, suspected: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // box is a started box with its guest.
@@ -171,7 +172,6 @@ func (b *boxes) close(guest execution.Guest) {
 // discard removes a box in the background, and tries again when the engine is away.
 func (b *boxes) discard(on *place, id string) {
 	b.work.Go(func() {
-		defer b.release(id) // what the sweep has to remove is nobody's
 		var err error
 		for range removeTries {
 			ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
@@ -182,6 +182,7 @@ func (b *boxes) discard(on *place, id string) {
 			}
 			time.Sleep(removePause)
 		}
+		b.leave(id)
 		b.ports.Log.Warn("a box could not be removed; the next sweep tries again", "backend", on.name, "box", id, "error", err)
 	})
 }
@@ -204,6 +205,16 @@ func (b *boxes) remember(id string) {
 func (b *boxes) forget(id string) {
 	b.mu.Lock()
 	delete(b.live, id)
+	delete(b.left, id)
+	b.mu.Unlock()
+	b.release(id)
+}
+
+// leave leaves a box to the sweep.
+func (b *boxes) leave(id string) {
+	b.mu.Lock()
+	delete(b.live, id)
+	b.left[id] = true
 	b.mu.Unlock()
 	b.release(id)
 }
@@ -292,7 +303,7 @@ func (b *boxes) drain(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n := len(b.live); n > 0 {
+	if n := len(b.live) + len(b.left); n > 0 {
 		return core.Errorf(core.ErrUnavailable, "some boxes (%d) could not be removed", n).
 			WithHint("the next start removes them")
 	}
