@@ -98,21 +98,20 @@ func (l *Lasting) Alive() bool {
 
 // Interrupt has the cell write out what it has printed, and raises KeyboardInterrupt in it.
 func (l *Lasting) Interrupt() {
-	for _, signal := range []syscall.Signal{FlushSignal, syscall.SIGINT, syscall.SIGCONT} {
-		l.signal(signal)
+	if !l.Alive() {
+		return
 	}
+	Flush(l.pid)
+	tell(l.pid, syscall.SIGINT)
+	_ = syscall.Kill(l.pid, syscall.SIGCONT)
 }
 
 // End ends it.
 func (l *Lasting) End() {
-	l.signal(syscall.SIGKILL)
-	_ = l.conn.Close()
-}
-
-func (l *Lasting) signal(signal syscall.Signal) {
 	if l.Alive() {
-		_ = syscall.Kill(l.pid, signal)
+		_ = syscall.Kill(l.pid, syscall.SIGKILL)
 	}
+	_ = l.conn.Close()
 }
 
 // Run starts a cell, once the interpreter has described its variables if it does that. The cell's answer comes

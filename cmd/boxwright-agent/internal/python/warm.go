@@ -20,6 +20,13 @@ import (
 // FlushSignal makes a program of this package's write out what it has printed.
 const FlushSignal = syscall.Signal(60)
 
+// Flush has the program with that process write out what it has printed.
+func Flush(pid int) { tell(pid, FlushSignal) }
+
+// tell sends a signal to a process's first thread, in which Python acts on signals. One that is sent to the
+// process goes to another thread while the first has one pending, and does not end what the first waits for.
+func tell(pid int, signal syscall.Signal) { _ = unix.Tgkill(pid, pid, signal) }
+
 const (
 	startTime  = 60 * time.Second // preloads on a slow machine
 	answerTime = 10 * time.Second // to a request, by an interpreter that waits

@@ -20,10 +20,10 @@ const (
 	flushTime = 20 * time.Millisecond
 	// deathTime is how long the status of a killed program may take.
 	deathTime = 5 * time.Second
-	// mercy is how long the code of a session has to end by KeyboardInterrupt, firstMercy how long before
-	// what it waits for is killed.
-	mercy      = 2 * time.Second
-	firstMercy = 300 * time.Millisecond
+	// mercy is how long the code of a session has to end by KeyboardInterrupt, insistence how long until it gets
+	// another one, and what it waits for is killed.
+	mercy      = 1800 * time.Millisecond
+	insistence = 300 * time.Millisecond
 	// farewellTime is how long what a program leaves may take to end by itself.
 	farewellTime = 250 * time.Millisecond
 	// sourceFile is where a program finds its own source: outside the workspace, in a hidden folder.

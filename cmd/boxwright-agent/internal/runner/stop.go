@@ -39,22 +39,20 @@ func (r *Runner) stopAll(job *job, flush bool) (end, error) {
 	return job.death(), err
 }
 
-// stopCell interrupts a piece of code. What it waits for may have to be ended first; if it does not end itself
-// then, its interpreter is ended.
+// stopCell interrupts a piece of code, again and again: what it waits for may have to be ended first, and what
+// it does to end may come to wait for what has been ended. If it does not end in time, its interpreter is ended.
 func (r *Runner) stopCell(job *job, before before) (end, error) {
-	job.lasting.Interrupt()
-	e, ended := job.within(firstMercy)
-	err := r.hunt(before)
-	if ended {
-		return e, err
+	for range mercy / insistence {
+		job.lasting.Interrupt()
+		e, ended := job.within(insistence)
+		err := r.hunt(before)
+		if ended {
+			return e, err
+		}
 	}
-	job.lasting.Interrupt()
-	if e, ended = job.within(mercy - firstMercy); !ended {
-		_, _ = job.flush()
-		job.lasting.End()
-		e = job.death()
-	}
-	return e, r.hunt(before) // what it has started meanwhile
+	_, _ = job.flush()
+	job.lasting.End()
+	return job.death(), r.hunt(before) // what it has started meanwhile
 }
 
 // hunt kills what has been started since. If that is quicker, nothing is spared.
@@ -67,7 +65,7 @@ func (r *Runner) hunt(before before) error {
 
 // flush asks a Python program to write out what it has printed, and does not wait for one that cannot.
 func (j *job) flush() (e end, ended bool) {
-	_ = syscall.Kill(j.pid, python.FlushSignal)
+	python.Flush(j.pid)
 	return j.within(flushTime)
 }
 
