@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/session"
 )
 
 // GetRun returns what is known of the owner's run: its record, once it has ended. It waits for the end, at
@@ -22,6 +23,9 @@ func (s *Service) GetRun(ctx context.Context, owner, id string, wait time.Durati
 	case <-u.done:
 		return u.record, u.err
 	case <-timer.C:
+		if u.over() {
+			return u.record, u.err
+		}
 		return s.soFar(ctx, u), nil
 	case <-ctx.Done():
 		return core.Record{}, cancelled(ctx)
@@ -58,7 +62,14 @@ func unknownRun(err error) error {
 
 // Runs lists the owner's runs, the latest first, at most limit of them, that began before; a zero time is now.
 func (s *Service) Runs(ctx context.Context, owner string, before time.Time, limit int) ([]core.Run, error) {
-	return s.ports.Runs.List(ctx, owner, before, limit)
+	all, err := s.ports.Runs.List(ctx, owner, before, limit)
+	for i := range all {
+		if u := s.runs.find(all[i].Owner, all[i].ID); u != nil { // the store may not know the latest
+			run, _ := u.snapshot()
+			all[i] = session.Brief(run)
+		}
+	}
+	return all, err
 }
 
 // ReadOutput returns a part of what a run has written to one stream, while it runs or after.
@@ -66,7 +77,7 @@ func (s *Service) ReadOutput(ctx context.Context, owner, id string, stream core.
 	if offset < 0 {
 		return core.OutputPiece{}, core.Errorf(core.ErrInvalid, "offset is %d; it cannot be negative", offset)
 	}
-	if u := s.runs.find(owner, id); u != nil {
+	if u := s.runs.find(owner, id); u != nil && !u.over() {
 		_, guest := u.snapshot()
 		if guest == nil {
 			return core.OutputPiece{Offset: offset}, nil // it has not begun to print
@@ -77,7 +88,7 @@ func (s *Service) ReadOutput(ctx context.Context, owner, id string, stream core.
 		}
 		return piece, err
 	}
-	record, err := s.keptRun(ctx, owner, id)
+	record, err := s.GetRun(ctx, owner, id, 0)
 	if err != nil {
 		return core.OutputPiece{}, err
 	}

@@ -107,6 +107,45 @@ func TestFailedInBackground(t *testing.T) {
 	}
 }
 
+// TestAStoreThatTakesNothing: how a run ended is known all the same, and kept once that is possible.
+func TestAStoreThatTakesNothing(t *testing.T) {
+	w := newWorld()
+	let := w.holding()
+	s := w.service(t, sessionSettings())
+	r := cell("x")
+	r.Background = true
+	record, err := s.RunOnce(t.Context(), r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.runs.refuses(func(core.Run) error { return core.Errorf(core.ErrUnavailable, "locked") })
+	let()
+	for what, ask := range map[string]func() (core.Record, error){
+		"get_run":    func() (core.Record, error) { return s.GetRun(t.Context(), "local", record.RunID, time.Minute) },
+		"at once":    func() (core.Record, error) { return s.GetRun(t.Context(), "local", record.RunID, 0) },
+		"cancel_run": func() (core.Record, error) { return s.CancelRun(t.Context(), "local", record.RunID) },
+	} {
+		_, _ = s.GetRun(t.Context(), "local", record.RunID, time.Minute)
+		if got, err := ask(); err != nil || got.Status != core.StatusOK {
+			t.Errorf("%s: got %q, %v", what, got.Status, err)
+		}
+	}
+	if piece, err := s.ReadOutput(t.Context(), "local", record.RunID, core.Stdout, 0, 9); string(piece.Data) != "done\n" || !piece.Ended {
+		t.Errorf("read_output: got %+v, %v", piece, err)
+	}
+	if list, err := s.Runs(t.Context(), "local", time.Time{}, 9); err != nil || len(list) != 1 || list[0].State != core.RunEnded {
+		t.Errorf("list_runs: got %+v, %v", list, err)
+	}
+	w.runs.refuses(nil)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go s.Sweep(ctx)
+	await(t, func() bool {
+		kept, _ := w.runs.Get(t.Context(), "local", record.RunID)
+		return kept.State == core.RunEnded && kept.Record.Status == core.StatusOK
+	})
+}
+
 // TestRunsOfDeadServers: one whose box is there is followed to its end; the others are lost, and say so.
 func TestRunsOfDeadServers(t *testing.T) {
 	w := newWorld()

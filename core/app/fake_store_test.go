@@ -86,13 +86,26 @@ func (s *sessionStore) Remove(_ context.Context, id string) error {
 
 // runStore keeps runs in the order in which they were first put.
 type runStore struct {
-	mu  sync.Mutex
-	all []core.Run
+	mu     sync.Mutex
+	all    []core.Run
+	refuse func(core.Run) error // may keep a run from being put
+}
+
+// refuses has the store refuse runs from now on; nil lets it take all again.
+func (s *runStore) refuses(refuse func(core.Run) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = refuse
 }
 
 func (s *runStore) Put(_ context.Context, r core.Run) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.refuse != nil {
+		if err := s.refuse(r); err != nil {
+			return err
+		}
+	}
 	at := slices.IndexFunc(s.all, func(have core.Run) bool { return have.ID == r.ID })
 	switch {
 	case at < 0:

@@ -21,7 +21,7 @@ func (s *Service) launch(ctx context.Context, j job, session string, progress fu
 		if err != nil && working.Err() != nil && !errors.Is(err, core.ErrCancelled) {
 			err = cancelled(working)
 		}
-		s.runs.close(working, u, record, err)
+		s.runs.close(working, u, core.RunEnded, record, err)
 	}()
 	defer u.leave()
 	return s.follow(ctx, u, j.background)
@@ -55,10 +55,8 @@ func (s *Service) follow(ctx context.Context, u *underway, background bool) (cor
 
 // detach lets a run go on without its call.
 func (s *Service) detach(ctx context.Context, u *underway) (core.Record, error) {
-	select {
-	case <-u.done: // a program that cannot be started has no background to go on in
+	if u.over() { // a program that cannot be started has no background to go on in
 		return u.record, u.err
-	default:
 	}
 	if err := s.runs.keep(ctx, u); err != nil {
 		u.cancel()

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -42,7 +41,7 @@ func (s *Service) takeUp(known core.Run) {
 			s.runs.lose(working, u, err)
 			return
 		}
-		s.runs.close(working, u, record, nil)
+		s.runs.close(working, u, core.RunEnded, record, nil)
 	}()
 }
 
@@ -116,16 +115,7 @@ func (l *ledger) reopen(ctx context.Context, known core.Run) (*underway, context
 // lose keeps that nobody knows how a run ended.
 func (l *ledger) lose(ctx context.Context, u *underway, why error) {
 	l.ports.Log.Info("a run could not be taken up again", "run", u.id, "error", why)
-	run, _ := u.snapshot()
-	run.State, run.Ended = core.RunLost, l.ports.Now()
-	keeping, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepLimit)
-	defer cancel()
-	if err := l.ports.Runs.Put(keeping, run); err != nil && !errors.Is(err, core.ErrInvalid) {
-		l.ports.Log.Warn("a run's end could not be kept", "run", u.id, "error", err)
-	}
-	u.end(core.Record{}, errLostRun())
-	u.cancel()
-	l.forget(u)
+	l.close(ctx, u, core.RunLost, core.Record{}, errLostRun())
 }
 
 func errLostRun() error {

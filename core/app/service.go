@@ -123,6 +123,7 @@ func (s *Service) Close(ctx context.Context) error {
 	s.close()
 	s.pool.close()
 	err := errors.Join(s.endSessions(ctx), s.boxes.drain(ctx))
+	s.runs.saveAll(ctx)
 	return errors.Join(err, s.sweepAll(ctx, s.boxes.suspects()))
 }
 

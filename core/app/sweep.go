@@ -23,6 +23,7 @@ func (s *Service) Sweep(ctx context.Context) {
 	go s.pool.tend(ctx)
 	s.prepare(ctx)
 	for pause := sweepAgain; ; pause = sweepEvery {
+		s.runs.saveAll(ctx)
 		err := s.recoverRuns(ctx) // first: their boxes would look like leftovers
 		if err == nil {
 			err = s.SweepOnce(ctx)

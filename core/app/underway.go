@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,13 +66,12 @@ func (u *underway) into(session string) {
 	u.run.Session = session
 }
 
-// outcome is the run as it ends; nobody who waits is told yet. detached says that somebody may come back for it.
-func (u *underway) outcome(record core.Record, err error, now time.Time) (run core.Run, detached bool) {
+// settle sets how the run ended; nobody who waits is told yet. detached says that somebody may come back for it.
+func (u *underway) settle(state core.RunState, record core.Record, err error, now time.Time) (detached bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	run = u.run
-	run.State, run.Ended, run.Record, run.Failure = core.RunEnded, now, record, core.FailureOf(err)
-	return run, u.detached
+	u.run.State, u.run.Ended, u.run.Record, u.run.Failure = state, now, record, core.FailureOf(err)
+	return u.detached
 }
 
 // end tells those who wait, once.
@@ -83,6 +84,16 @@ func (u *underway) end(record core.Record, err error) {
 		close(u.begun)
 	}
 	close(u.done)
+}
+
+// over says that record and err are set.
+func (u *underway) over() bool {
+	select {
+	case <-u.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // detach says that the run outlives its call.
@@ -99,12 +110,12 @@ func (u *underway) snapshot() (core.Run, execution.Guest) {
 	return u.run, u.guest
 }
 
-// ledger knows every run: those under way, and, through the store, those that ended.
+// ledger knows every run: those under way and, through the store, those that ended.
 type ledger struct {
 	ports Ports
 
 	mu   sync.Mutex
-	live map[string]*underway
+	live map[string]*underway // under way, or ended but not kept yet
 }
 
 func newLedger(ports Ports) *ledger { return &ledger{ports: ports, live: map[string]*underway{}} }
@@ -128,21 +139,66 @@ func (l *ledger) open(ctx context.Context, j job, session string, progress func(
 
 // close keeps how a run ended, and tells those who wait: first the store, if somebody may come back for the
 // result, or else first the call.
-func (l *ledger) close(ctx context.Context, u *underway, record core.Record, err error) {
-	run, detached := u.outcome(record, err, l.ports.Now())
+func (l *ledger) close(ctx context.Context, u *underway, state core.RunState, record core.Record, err error) {
+	detached := u.settle(state, record, err, l.ports.Now())
 	if !detached {
 		u.end(record, err)
 	}
 	u.cancel()
-	keeping, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepLimit)
-	defer cancel()
-	if err := l.ports.Runs.Put(keeping, run); err != nil {
-		l.ports.Log.Warn("a run's result could not be kept", "run", u.id, "error", err)
+	if err := l.save(ctx, u); err != nil {
+		l.ports.Log.Warn("a run's result could not be kept; the next sweep tries again", "run", u.id, "error", err)
+		l.shed()
 	}
 	if detached {
 		u.end(record, err)
 	}
-	l.forget(u)
+}
+
+// save has the store keep a run that ended. Until that succeeds, it is answered from here.
+func (l *ledger) save(ctx context.Context, u *underway) error {
+	run, _ := u.snapshot()
+	keeping, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepLimit)
+	defer cancel()
+	err := l.ports.Runs.Put(keeping, run)
+	if err == nil || errors.Is(err, core.ErrInvalid) { // kept, or somebody else's by now
+		l.forget(u)
+		return nil
+	}
+	return err
+}
+
+// saveAll keeps what could not be kept before.
+func (l *ledger) saveAll(ctx context.Context) {
+	for _, u := range l.unsaved() {
+		if err := l.save(ctx, u); err != nil {
+			return
+		}
+	}
+}
+
+// mostUnsaved bounds the results that wait for a store that takes none.
+const mostUnsaved = 200
+
+// shed forgets the oldest results that are too many.
+func (l *ledger) shed() {
+	list := l.unsaved()
+	for _, u := range list[min(mostUnsaved, len(list)):] {
+		l.ports.Log.Warn("a run's result was lost", "run", u.id)
+		l.forget(u)
+	}
+}
+
+// unsaved are the runs that ended and are not in the store, the latest first.
+func (l *ledger) unsaved() []*underway {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ended := map[*underway]time.Time{}
+	for _, u := range l.live {
+		if run, _ := u.snapshot(); run.State != core.RunUnderWay {
+			ended[u] = run.Ended
+		}
+	}
+	return slices.SortedFunc(maps.Keys(ended), func(a, b *underway) int { return ended[b].Compare(ended[a]) })
 }
 
 func (l *ledger) forget(u *underway) {
@@ -165,7 +221,7 @@ func (l *ledger) keep(ctx context.Context, u *underway) error {
 	return err
 }
 
-// find returns a run under way, or nil.
+// find returns a run that is under way or not kept yet, or nil.
 func (l *ledger) find(owner, id string) *underway {
 	l.mu.Lock()
 	defer l.mu.Unlock()
