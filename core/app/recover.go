@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -19,8 +20,12 @@ func (s *Service) recoverRuns(ctx context.Context) error {
 			continue
 		}
 		known.Server = s.ports.Server
-		if err := s.ports.Runs.Put(ctx, known); err != nil {
+		err := s.ports.Runs.Put(ctx, known)
+		if errors.Is(err, core.ErrInvalid) {
 			continue // another server has settled it
+		}
+		if err != nil {
+			return err
 		}
 		s.takeUp(known)
 	}

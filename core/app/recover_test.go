@@ -1,0 +1,51 @@
+package app_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/core/app"
+)
+
+// orphaned puts a run of a dead server, in a box that is there, and returns it.
+func (w *world) orphaned(t *testing.T) core.Run {
+	t.Helper()
+	w.boxes["box"] = core.Box{ID: "box", State: core.BoxRunning, Labels: core.Labels{Instance: "inst", Server: "dead", Purpose: core.PurposeRun}}
+	known := core.Run{ID: "r1", Owner: "local", Backend: "fake", Box: "box", Server: "dead", State: core.RunUnderWay, Started: w.now, Timeout: time.Minute}
+	if err := w.runs.Put(t.Context(), known); err != nil {
+		t.Fatal(err)
+	}
+	return known
+}
+
+// sweeping is a service that sweeps until stop is called.
+func (w *world) sweeping(t *testing.T) (s *app.Service, stop func()) {
+	t.Helper()
+	s = w.service(t, sessionSettings())
+	ctx, stop := context.WithCancel(t.Context())
+	go s.Sweep(ctx)
+	return s, stop
+}
+
+// TestATakeOverThatFails: while the store cannot say whose a run is, its box stays.
+func TestATakeOverThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.orphaned(t)
+		w.runs.refuses(func(core.Run) error { return core.Errorf(core.ErrUnavailable, "locked") })
+		s, stop := w.sweeping(t)
+		defer stop()
+		time.Sleep(time.Second)
+		if boxes, _, _ := w.counts(); boxes != 1 {
+			t.Error("the box was removed")
+		}
+		w.runs.refuses(nil)
+		time.Sleep(time.Minute)
+		if record, err := s.GetRun(t.Context(), "local", "r1", 0); err != nil || record.Status != core.StatusOK {
+			t.Errorf("got %q, %v", record.Status, err)
+		}
+	})
+}
