@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
 )
 
 // recoverRuns takes up the runs of servers that are gone: the program may go on in its box, or have ended
@@ -65,43 +66,54 @@ func (r *run) resume(ctx context.Context, known core.Run) (core.Record, error) {
 	} else if session, err := r.session(ctx, known.Owner, known.Session); err == nil {
 		defer r.busy(session)()
 	}
-	guest, err := r.ports.Guests.Connect(ctx, r.backend, known.Box)
+	r.clock.enter(core.PhaseRun)
+	guest, exit, err := r.rejoin(ctx, known)
 	if err != nil {
 		return core.Record{}, err
 	}
 	defer func() { _ = guest.Close() }() // the box is gone with it, or its session's
-	r.clock.enter(core.PhaseRun)
-	r.under.begin(guest, known.Backend, known.Box)
-	exit, err := r.attach(ctx, guest, known)
-	if err != nil {
-		return core.Record{}, err
-	}
 	r.record.Warnings = []string{"the server was restarted while the program ran"}
 	return r.conclude(ctx, guest, exit), nil
 }
 
-// attach waits for the exit no longer than the program may take.
-func (r *run) attach(ctx context.Context, guest attacher, known core.Run) (core.Exit, error) {
-	const overdue = 15 * time.Second
+// rejoinPause is how long an engine or a box that cannot be reached is left alone.
+const rejoinPause = time.Second
+
+// rejoin waits for the program's exit, no longer than it may take. An engine may be away for a moment: only a
+// box that is gone is a loss.
+func (r *run) rejoin(ctx context.Context, known core.Run) (execution.Guest, core.Exit, error) {
 	left := known.Started.Add(known.Timeout).Sub(r.ports.Now())
 	waiting, cancel := context.WithTimeout(ctx, max(left, 0)+overdue)
 	defer cancel()
-	exit, err := guest.Attach(waiting, known.ID)
+	for {
+		guest, err := r.ports.Guests.Connect(waiting, r.backend, known.Box)
+		if err == nil {
+			var exit core.Exit
+			r.under.begin(guest, known.Backend, known.Box)
+			if exit, err = r.attach(ctx, waiting, guest); err == nil {
+				return guest, exit, nil
+			}
+			_ = guest.Close() // the next is tried, or none
+		}
+		if !errors.Is(err, core.ErrUnavailable) || waiting.Err() != nil || r.whyGone(waiting, r.place, known.Box) != "" {
+			return nil, core.Exit{}, err
+		}
+		pause(waiting, rejoinPause)
+	}
+}
+
+// attach waits for the exit until waiting ends; the end of ctx ends the program.
+func (r *run) attach(ctx, waiting context.Context, guest execution.Guest) (core.Exit, error) {
+	exit, err := guest.Attach(waiting, r.spec.ID)
 	if err == nil || ctx.Err() == nil {
 		return exit, err
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), overdue) // cancelled: end the program
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), overdue)
 	defer cancel()
-	if err := guest.Kill(ending, known.ID); err != nil {
+	if err := guest.Kill(ending, r.spec.ID); err != nil {
 		return core.Exit{}, err
 	}
-	return guest.Attach(ending, known.ID)
-}
-
-// attacher is what of a guest takes a run up.
-type attacher interface {
-	Attach(ctx context.Context, run string) (core.Exit, error)
-	Kill(ctx context.Context, run string) error
+	return guest.Attach(ending, r.spec.ID)
 }
 
 // reopen is open for a run that another server began.

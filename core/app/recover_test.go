@@ -49,3 +49,34 @@ func TestATakeOverThatFails(t *testing.T) {
 		}
 	})
 }
+
+// TestATakeOverWhileTheEngineIsAway: only a box that is gone is a loss.
+func TestATakeOverWhileTheEngineIsAway(t *testing.T) {
+	away := core.Errorf(core.ErrUnavailable, "the engine is starting")
+	for name, c := range map[string]struct {
+		connect, list error
+		lost          bool
+	}{
+		"away": {connect: away, list: away},
+		"slow": {connect: away},
+		"gone": {connect: core.Errorf(core.ErrNotFound, "no such box"), lost: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.orphaned(t)
+				w.fail["connect"], w.fail["list"] = c.connect, c.list
+				s, stop := w.sweeping(t)
+				defer stop()
+				time.Sleep(30 * time.Second)
+				w.fails("connect", nil)
+				w.fails("list", nil)
+				time.Sleep(2 * time.Second)
+				record, err := s.GetRun(t.Context(), "local", "r1", 0)
+				if c.lost && core.KindOf(err) != core.ErrUnavailable || !c.lost && (err != nil || record.Status != core.StatusOK) {
+					t.Errorf("got %q, %v", record.Status, err)
+				}
+			})
+		})
+	}
+}

@@ -199,10 +199,12 @@ func (r *run) makeBox(ctx context.Context, image core.Image, environment core.En
 	return r.boxes.open(ctx, r.place, spec, lifetime)
 }
 
+// overdue is how long the end of a program may be late.
+const overdue = 15 * time.Second
+
 // execute puts the files in and runs the program. With a program whose timeout the agent should
 // have ended long ago, the agent is not to be trusted any more: it is given up.
 func (r *run) execute(ctx context.Context, guest execution.Guest, box string) (core.Exit, error) {
-	const overdue = 15 * time.Second
 	for _, f := range r.files {
 		if err := guest.WriteFile(ctx, f.Name, bytes.NewReader(f.Content)); err != nil {
 			return core.Exit{}, fmt.Errorf("file %q could not be put into the box: %w", f.Name, err)
