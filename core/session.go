@@ -110,7 +110,8 @@ type Run struct {
 	Language string
 	Summary  string // the first line of the code, shortened
 	State    RunState
-	Started  time.Time
+	Started  time.Time // when it was asked for
+	Begun    time.Time // when its program began to run in the box; zero before that
 	Ended    time.Time // zero while it is under way
 	Timeout  time.Duration
 	Record   Record  // once it has ended

@@ -58,10 +58,17 @@ func TestSyncLimit(t *testing.T) {
 	limits := sessionSettings()
 	limits.SyncLimit = time.Millisecond
 	s := w.service(t, limits)
+	making := make(chan struct{})
+	w.creating = func() { <-making }
 	record, err := s.RunOnce(t.Context(), cell("x"), nil)
 	if err != nil || record.Status != core.StatusRunning {
 		t.Fatalf("got %+v, %v", record, err)
 	}
+	close(making)
+	await(t, func() bool { // a server that comes after this one finds the program
+		kept, _ := w.runs.Get(t.Context(), "local", record.RunID)
+		return kept.Box != "" && kept.Backend == "fake" && kept.Begun.Equal(w.now)
+	})
 	let()
 	for record.Status == core.StatusRunning {
 		if record, err = s.GetRun(t.Context(), "local", record.RunID, time.Second); err != nil {
@@ -151,7 +158,7 @@ func TestRunsOfDeadServers(t *testing.T) {
 	w := newWorld()
 	s := w.service(t, sessionSettings())
 	w.boxes["box"] = core.Box{ID: "box", State: core.BoxRunning, Labels: core.Labels{Instance: "inst", Server: "dead", Purpose: core.PurposeRun}}
-	known := core.Run{ID: "r1", Owner: "local", Backend: "fake", Box: "box", Server: "dead", State: core.RunUnderWay, Started: w.now, Timeout: time.Minute}
+	known := core.Run{ID: "r1", Owner: "local", Backend: "fake", Box: "box", Server: "dead", State: core.RunUnderWay, Started: w.now, Begun: w.now, Timeout: time.Minute}
 	boxless := known
 	boxless.ID, boxless.Box = "r2", ""
 	for _, run := range []core.Run{known, boxless} {

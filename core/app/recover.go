@@ -82,14 +82,14 @@ const rejoinPause = time.Second
 // rejoin waits for the program's exit, no longer than it may take. An engine may be away for a moment: only a
 // box that is gone is a loss.
 func (r *run) rejoin(ctx context.Context, known core.Run) (execution.Guest, core.Exit, error) {
-	left := known.Started.Add(known.Timeout).Sub(r.ports.Now())
+	left := known.Begun.Add(known.Timeout).Sub(r.ports.Now())
 	waiting, cancel := context.WithTimeout(ctx, max(left, 0)+overdue)
 	defer cancel()
 	for {
 		guest, err := r.ports.Guests.Connect(waiting, r.backend, known.Box)
 		if err == nil {
 			var exit core.Exit
-			r.under.begin(guest, known.Backend, known.Box)
+			r.under.begin(guest, known.Backend, known.Box, known.Begun)
 			if exit, err = r.attach(ctx, waiting, guest); err == nil {
 				return guest, exit, nil
 			}

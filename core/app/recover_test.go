@@ -14,7 +14,7 @@ import (
 func (w *world) orphaned(t *testing.T) core.Run {
 	t.Helper()
 	w.boxes["box"] = core.Box{ID: "box", State: core.BoxRunning, Labels: core.Labels{Instance: "inst", Server: "dead", Purpose: core.PurposeRun}}
-	known := core.Run{ID: "r1", Owner: "local", Backend: "fake", Box: "box", Server: "dead", State: core.RunUnderWay, Started: w.now, Timeout: time.Minute}
+	known := core.Run{ID: "r1", Owner: "local", Backend: "fake", Box: "box", Server: "dead", State: core.RunUnderWay, Started: w.now.Add(-10 * time.Minute), Begun: w.now, Timeout: time.Minute}
 	if err := w.runs.Put(t.Context(), known); err != nil {
 		t.Fatal(err)
 	}
@@ -44,6 +44,26 @@ func TestATakeOverThatFails(t *testing.T) {
 		}
 		w.runs.refuses(nil)
 		time.Sleep(time.Minute)
+		if record, err := s.GetRun(t.Context(), "local", "r1", 0); err != nil || record.Status != core.StatusOK {
+			t.Errorf("got %q, %v", record.Status, err)
+		}
+	})
+}
+
+// TestATakeOverWaitsAsLongAsTheProgramMayTake, however long its box took.
+func TestATakeOverWaitsAsLongAsTheProgramMayTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.orphaned(t)
+		w.run = func(ctx context.Context, _ core.RunSpec) (core.Exit, error) {
+			pause, cancel := context.WithTimeout(ctx, 50*time.Second)
+			defer cancel()
+			<-pause.Done()
+			return core.Exit{}, ctx.Err()
+		}
+		s, stop := w.sweeping(t)
+		defer stop()
+		time.Sleep(52 * time.Second)
 		if record, err := s.GetRun(t.Context(), "local", "r1", 0); err != nil || record.Status != core.StatusOK {
 			t.Errorf("got %q, %v", record.Status, err)
 		}

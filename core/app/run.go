@@ -211,7 +211,7 @@ func (r *run) execute(ctx context.Context, guest execution.Guest, box string) (c
 		}
 	}
 	r.clock.enter(core.PhaseRun)
-	r.under.begin(guest, r.name, box)
+	r.runs.begin(ctx, r.under, guest, r.name, box)
 	r.progress(core.Progress{Phase: core.PhaseRun, Message: "running"})
 	ctx, cancel := context.WithTimeout(ctx, r.spec.Timeout+overdue)
 	defer cancel()

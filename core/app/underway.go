@@ -21,6 +21,8 @@ type underway struct {
 	done   chan struct{} // closed once record and err are set
 	begun  chan struct{} // closed once the program has started, or will not
 
+	keeping sync.Mutex // one puts it at a time
+
 	mu       sync.Mutex
 	progress func(core.Progress) // nil once nobody waits
 	guest    execution.Guest     // while the program runs
@@ -48,15 +50,16 @@ func (u *underway) leave() {
 	u.progress = nil
 }
 
-// begin says that the program runs in a box from now on.
-func (u *underway) begin(guest execution.Guest, backend, box string) {
+// begin says that the program runs in a box since then. detached says that the store should know.
+func (u *underway) begin(guest execution.Guest, backend, box string, at time.Time) (detached bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.guest, u.run.Backend, u.run.Box = guest, backend, box
+	u.guest, u.run.Backend, u.run.Box, u.run.Begun = guest, backend, box, at
 	if !u.settled {
 		u.settled = true
 		close(u.begun)
 	}
+	return u.detached
 }
 
 // into says in which session the program runs.
@@ -210,9 +213,23 @@ func (l *ledger) forget(u *underway) {
 // keepLimit bounds one write to the store.
 const keepLimit = 5 * time.Second
 
+// begin says that a program runs. A server that comes after this one finds it by what the store knows.
+func (l *ledger) begin(ctx context.Context, u *underway, guest execution.Guest, backend, box string) {
+	if !u.begin(guest, backend, box, l.ports.Now()) {
+		return
+	}
+	keeping, cancel := context.WithTimeout(ctx, keepLimit)
+	defer cancel()
+	if err := l.keep(keeping, u); err != nil {
+		l.ports.Log.Warn("that a run has begun could not be kept", "run", u.id, "error", err)
+	}
+}
+
 // keep has the store know of a run that goes on after its call. It must be known before the caller hears of it.
 func (l *ledger) keep(ctx context.Context, u *underway) error {
 	u.detach()
+	u.keeping.Lock() // the latest is put last
+	defer u.keeping.Unlock()
 	run, _ := u.snapshot()
 	err := l.ports.Runs.Put(ctx, run)
 	if errors.Is(err, core.ErrInvalid) { // it ended just now

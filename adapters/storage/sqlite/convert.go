@@ -74,7 +74,7 @@ func (d *DB) decodeRun(encoded []byte) (core.Run, error) {
 	return core.Run{
 		ID: string(r.ID), Owner: string(r.Owner), Session: string(r.Session), Backend: string(r.Backend), Box: string(r.Box),
 		Server: string(r.Server), Language: string(r.Language), Summary: string(r.Summary), State: core.RunState(r.State),
-		Started: r.Started, Ended: r.Ended, Timeout: r.Timeout, Record: loadRecord(r.Record),
+		Started: r.Started, Begun: r.Begun, Ended: r.Ended, Timeout: r.Timeout, Record: loadRecord(r.Record),
 		Failure: core.Failure{Kind: core.Kind(r.Failure.Kind), Message: string(r.Failure.Message), Hint: string(r.Failure.Hint)},
 	}, nil
 }
@@ -83,7 +83,7 @@ func storeRun(r core.Run) storedRun {
 	return storedRun{
 		ID: text(r.ID), Owner: text(r.Owner), Session: text(r.Session), Backend: text(r.Backend), Box: text(r.Box),
 		Server: text(r.Server), Language: text(r.Language), Summary: text(r.Summary), State: text(r.State),
-		Started: r.Started.UTC(), Ended: r.Ended.UTC(), Timeout: r.Timeout, Record: storeRecord(r.Record),
+		Started: r.Started.UTC(), Begun: r.Begun.UTC(), Ended: r.Ended.UTC(), Timeout: r.Timeout, Record: storeRecord(r.Record),
 		Failure: storedFailure{Kind: text(r.Failure.Kind), Message: text(r.Failure.Message), Hint: text(r.Failure.Hint)},
 	}
 }

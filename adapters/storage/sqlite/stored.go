@@ -44,6 +44,7 @@ type storedRun struct {
 	Summary  text          `json:"summary,omitempty"`
 	State    text          `json:"state"`
 	Started  time.Time     `json:"started"`
+	Begun    time.Time     `json:"begun,omitzero"`
 	Ended    time.Time     `json:"ended,omitzero"`
 	Timeout  time.Duration `json:"timeout_ns,omitempty"`
 	Record   storedRecord  `json:"record,omitzero"`
