@@ -1,6 +1,10 @@
 package core
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
 
 // Bounds of a path in the workspace.
 const (
@@ -45,4 +49,19 @@ func CheckPath(path string) error {
 		}
 	}
 	return nil
+}
+
+// PrintablePath percent-encodes the bytes of a path that are not UTF-8.
+func PrintablePath(path string) string {
+	var b strings.Builder
+	for rest := path; rest != ""; {
+		char, width := utf8.DecodeRuneInString(rest)
+		if char == utf8.RuneError && width == 1 {
+			fmt.Fprintf(&b, "%%%02X", rest[0])
+		} else {
+			b.WriteString(rest[:width])
+		}
+		rest = rest[width:]
+	}
+	return b.String()
 }

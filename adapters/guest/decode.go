@@ -17,7 +17,8 @@ const (
 	maxPath         = 4096
 	maxElement      = 255
 	maxWarnings     = 50
-	maxWarning      = 500 // bytes
+	maxWarning      = 500                // bytes
+	maxTime         = 253402300799999999 // the last microsecond of the year 9999
 	maxDuration     = 365 * 24 * time.Hour
 	maxOutput       = 1 << 50
 	unknownExitCode = 255
@@ -86,6 +87,44 @@ func decodeFiles(sent []*guestv1.FileInfo, most int) (files []core.FileInfo, dro
 		files = append(files, core.FileInfo{Path: path, Size: clamp(file.GetSize(), maxFileSize)})
 	}
 	return files, dropped
+}
+
+// decodeEntries keeps what lies in a folder as it may be believed.
+func decodeEntries(sent []*guestv1.FileInfo) (entries []core.FileEntry, dropped int) {
+	seen := map[string]bool{}
+	for _, file := range sent {
+		path := string(file.GetPath())
+		if len(entries) == maxListed || seen[path] || !plain(path) {
+			dropped++
+			continue
+		}
+		seen[path] = true
+		entry := core.FileEntry{
+			Path: path, Kind: core.FileOther,
+			Modified: time.UnixMicro(clamp(file.GetModifiedUs(), maxTime)).UTC(),
+		}
+		switch kind := core.FileKind(file.GetKind()); kind {
+		case core.FileRegular:
+			entry.Kind, entry.Size = kind, clamp(file.GetSize(), maxFileSize)
+		case core.FileFolder, core.FileLink, core.FileOther:
+			entry.Kind = kind
+		}
+		entries = append(entries, entry)
+	}
+	return entries, dropped
+}
+
+// decodeFilePiece keeps a piece of a file within what was asked for.
+func decodeFilePiece(sent *guestv1.ReadFileResponse, offset, limit int64) core.FilePiece {
+	data := sent.GetData()
+	if int64(len(data)) > limit {
+		data = data[:limit]
+	}
+	total := clamp(sent.GetSize(), maxFileSize)
+	if len(data) > 0 {
+		total = max(total, offset+int64(len(data)))
+	}
+	return core.FilePiece{Data: data, Offset: offset, Total: total}
 }
 
 // plain reports whether path is relative, has no empty, "." or ".." part, and is no longer than Linux

@@ -100,6 +100,41 @@ func believableOutput(t *testing.T, o core.Output) {
 	}
 }
 
+func TestEntries(t *testing.T) {
+	sent := []*guestv1.FileInfo{
+		{Path: []byte("a"), Size: 3, Kind: "file", ModifiedUs: 1e15},
+		{Path: []byte("d"), Size: 4096, Kind: "folder", ModifiedUs: -1},
+		{Path: []byte("l"), Size: 7, Kind: "link", ModifiedUs: math.MaxInt64},
+		{Path: []byte("o"), Size: math.MaxInt64, Kind: "\x1b[31m"},
+		{Path: []byte("\xff\n"), Size: -1, Kind: "file"},
+		{Path: []byte("a"), Size: 4, Kind: "file"}, {Path: []byte("../x"), Kind: "file"}, {Path: []byte("/x"), Kind: "file"}, {},
+	}
+	got, dropped := decodeEntries(sent)
+	want := []core.FileEntry{
+		{Path: "a", Size: 3, Kind: core.FileRegular, Modified: time.Unix(1e9, 0).UTC()},
+		{Path: "d", Kind: core.FileFolder, Modified: time.Unix(0, 0).UTC()},
+		{Path: "l", Kind: core.FileLink, Modified: time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC)},
+		{Path: "o", Kind: core.FileOther, Modified: time.Unix(0, 0).UTC()},
+		{Path: "\xff\n", Kind: core.FileRegular, Modified: time.Unix(0, 0).UTC()},
+	}
+	if !reflect.DeepEqual(got, want) || dropped != 4 {
+		t.Errorf("got %+v, and %d dropped", got, dropped)
+	}
+}
+
+func TestFilePieces(t *testing.T) {
+	got := decodeFilePiece(&guestv1.ReadFileResponse{Data: []byte("0123"), Size: 9}, 5, 3)
+	if want := (core.FilePiece{Data: []byte("012"), Offset: 5, Total: 9}); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	for _, size := range []int64{-1, 0, math.MaxInt64} {
+		p := decodeFilePiece(&guestv1.ReadFileResponse{Data: []byte("0123"), Size: size}, 5, 3)
+		if p.Total < 8 || p.Total > maxFileSize {
+			t.Errorf("size %d became %d", size, p.Total)
+		}
+	}
+}
+
 func FuzzExit(f *testing.F) {
 	for _, e := range []*guestv1.Exit{
 		{},

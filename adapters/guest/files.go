@@ -27,6 +27,21 @@ func (g *Guest) ReadFile(ctx context.Context, path string, w io.Writer, limit in
 	return total, err
 }
 
+// ReadPiece implements execution.Guest.
+func (g *Guest) ReadPiece(ctx context.Context, path string, offset, limit int64) (core.FilePiece, error) {
+	if offset < 0 || limit <= 0 {
+		return core.FilePiece{}, core.Errorf(core.ErrInvalid, "a file is read from an offset that is not negative, some bytes at a time")
+	}
+	limit = min(limit, chunk)
+	sent, err := retry(ctx, g.link, func(ctx context.Context, client guestv1.GuestServiceClient) (*guestv1.ReadFileResponse, error) {
+		return client.ReadFile(ctx, &guestv1.ReadFileRequest{Path: []byte(path), Offset: offset, Length: limit})
+	})
+	if err != nil {
+		return core.FilePiece{}, err
+	}
+	return decodeFilePiece(sent, offset, limit), nil
+}
+
 // copyPieces copies at most limit bytes to w; more says that there are others.
 func copyPieces(w io.Writer, limit int64, read func(offset, length int64) ([]byte, bool, error)) (total int64, more bool, err error) {
 	for {

@@ -256,17 +256,23 @@ func TestFilesAreListedAndRemoved(t *testing.T) {
 	onEachKernel(t, func(t *testing.T, k keeper) {
 		g := start(t, pythonImage, k.option()...)
 		run(t, g, kept("sh", "-c", "mkdir -p d/e; echo 1 >a; echo 12 >d/b; echo 123 >d/e/c; ln -s a link; ln -s d dir; ln -s /etc out; mkfifo fifo"))
-		for dir, want := range map[string]string{"": "[{a 2} {d/b 3} {d/e/c 4}]", "d": "[{d/b 3} {d/e/c 4}]", "d/e": "[{d/e/c 4}]"} {
-			files, err := g.ListFiles(t.Context(), dir)
-			if got := fmt.Sprint(files); err != nil || got != want {
-				t.Errorf("%q: %v %v", dir, got, err)
+		for dir, want := range map[string][2]string{
+			"":    {"a file 2, d folder 0, dir link 0, fifo other 0, link link 0, out link 0", "a file 2, d folder 0, d/b file 3, d/e folder 0, d/e/c file 4, dir link 0, fifo other 0, link link 0, out link 0"},
+			"d":   {"d/b file 3, d/e folder 0", "d/b file 3, d/e folder 0, d/e/c file 4"},
+			"d/e": {"d/e/c file 4", "d/e/c file 4"},
+		} {
+			for i, recursive := range []bool{false, true} {
+				files, err := g.ListFiles(t.Context(), dir, recursive)
+				if got := listing(files); err != nil || got != want[i] {
+					t.Errorf("%q, %v: %v %v", dir, recursive, got, err)
+				}
 			}
 		}
 		for dir, kind := range map[string]core.Kind{
 			"none": core.ErrNotFound, "a": core.ErrInvalid, "dir": core.ErrInvalid, "out": core.ErrInvalid, "dir/e": core.ErrInvalid,
 			"..": core.ErrInvalid, "/work": core.ErrInvalid, "d/../d": core.ErrInvalid, "fifo": core.ErrInvalid,
 		} {
-			if _, err := g.ListFiles(t.Context(), dir); core.KindOf(err) != kind {
+			if _, err := g.ListFiles(t.Context(), dir, true); core.KindOf(err) != kind {
 				t.Errorf("list %q: got %v, want %s", dir, err, kind)
 			}
 		}
@@ -289,11 +295,54 @@ func TestFilesAreListedAndRemoved(t *testing.T) {
 		}
 		want{stdout: "a\nd\nd/e\nd/e/c\nout\n"}.check(t, run(t, g, kept("sh", "-c", "find . -mindepth 1 | sed s,./,, | sort")))
 		run(t, g, cell("import os; os.mkdir('many')\nfor i in range(10050): open('many/%d' % i, 'w').close()"))
-		files, err := g.ListFiles(t.Context(), "")
+		files, err := g.ListFiles(t.Context(), "many", false)
 		if core.KindOf(err) != core.ErrExhausted || len(files) != 10000 {
 			t.Errorf("too many: %d %v", len(files), err)
 		}
 	})
+}
+
+func listing(files []core.FileEntry) string {
+	lines := make([]string, len(files))
+	for i, f := range files {
+		lines[i] = fmt.Sprintf("%s %s %d", f.Path, f.Kind, f.Size)
+		if age := time.Since(f.Modified); age < -time.Hour || age > time.Hour {
+			lines[i] += f.Modified.String()
+		}
+	}
+	return strings.Join(lines, ", ")
+}
+
+// TestFilesAreReadInPieces, of which each says how long the file is.
+func TestFilesAreReadInPieces(t *testing.T) {
+	g := start(t, pythonImage)
+	run(t, g, kept("sh", "-c", "printf 0123456789 >f; : >empty; ln -s f link; mkfifo fifo; mkdir d"))
+	for _, c := range []struct {
+		path          string
+		offset, limit int64
+		want          string
+		total         int64
+	}{
+		{"f", 0, 4, "0123", 10}, {"f", 8, 4, "89", 10}, {"f", 10, 4, "", 10}, {"f", 99, 4, "", 10},
+		{"f", 0, 10, "0123456789", 10}, {"empty", 0, 4, "", 0},
+	} {
+		p, err := g.ReadPiece(t.Context(), c.path, c.offset, c.limit)
+		if err != nil || string(p.Data) != c.want || p.Total != c.total || p.Offset != c.offset {
+			t.Errorf("%+v: got %q of %d, %v", c, p.Data, p.Total, err)
+		}
+	}
+	for path, kind := range map[string]core.Kind{
+		"none": core.ErrNotFound, "link": core.ErrInvalid, "fifo": core.ErrInvalid, "d": core.ErrInvalid, "../work/f": core.ErrInvalid, "/work/f": core.ErrInvalid, "a\x00": core.ErrInvalid,
+	} {
+		if _, err := g.ReadPiece(t.Context(), path, 0, 1); core.KindOf(err) != kind {
+			t.Errorf("%q: got %v, want %s", path, err, kind)
+		}
+	}
+	for _, span := range [][2]int64{{-1, 1}, {0, 0}} {
+		if _, err := g.ReadPiece(t.Context(), "f", span[0], span[1]); core.KindOf(err) != core.ErrInvalid {
+			t.Errorf("%v: got %v", span, err)
+		}
+	}
 }
 
 // TestInstalledLater: packages that come while a session lives can be imported.

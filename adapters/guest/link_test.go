@@ -154,7 +154,7 @@ func TestNothingWaitsForEver(t *testing.T) {
 		"Output":     func(ctx context.Context) error { _, err := g.Output(ctx, "x", core.Stdout, 0, 1); return err },
 		"WriteStdin": func(ctx context.Context) error { return g.WriteStdin(ctx, "x", []byte("x"), true) },
 		"Variables":  func(ctx context.Context) error { _, err := g.Variables(ctx); return err },
-		"ListFiles":  func(ctx context.Context) error { _, err := g.ListFiles(ctx, ""); return err },
+		"ListFiles":  func(ctx context.Context) error { _, err := g.ListFiles(ctx, "", true); return err },
 		"RemoveFile": func(ctx context.Context) error { return g.RemoveFile(ctx, "x") },
 		"Preview":    func(ctx context.Context) error { _, err := g.Preview(ctx, "x", 1); return err },
 	} {

@@ -99,14 +99,14 @@ func (g *Guest) Variables(ctx context.Context) ([]core.Variable, error) {
 }
 
 // ListFiles implements execution.Guest.
-func (g *Guest) ListFiles(ctx context.Context, dir string) ([]core.FileInfo, error) {
+func (g *Guest) ListFiles(ctx context.Context, dir string, recursive bool) ([]core.FileEntry, error) {
 	sent, err := retry(ctx, g.link, func(ctx context.Context, client guestv1.GuestServiceClient) (*guestv1.ListFilesResponse, error) {
-		return client.ListFiles(ctx, &guestv1.ListFilesRequest{Dir: []byte(dir)})
+		return client.ListFiles(ctx, &guestv1.ListFilesRequest{Dir: []byte(dir), Recursive: recursive})
 	})
 	if err != nil {
 		return nil, err
 	}
-	files, dropped := decodeFiles(sent.GetFiles(), maxListed)
+	files, dropped := decodeEntries(sent.GetFiles())
 	if dropped > 0 || sent.GetCut() {
 		return files, core.Errorf(core.ErrExhausted, "there are more than %d files, or some whose names are none", len(files)).
 			WithHint("ask for a folder with fewer files")

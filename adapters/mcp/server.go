@@ -31,6 +31,11 @@ type UseCases interface {
 	Inspect(ctx context.Context, owner, idOrName string) ([]core.Variable, error)
 	StopSession(ctx context.Context, owner, idOrName string) error
 
+	ListFiles(ctx context.Context, r core.FileRequest, recursive bool) (core.FileListing, error)
+	ReadFile(ctx context.Context, r core.FileRequest, offset, limit int64, picture bool) (core.FileContent, error)
+	WriteFile(ctx context.Context, r core.FileRequest, content []byte, progress func(core.Progress)) (session string, err error)
+	DeleteFile(ctx context.Context, r core.FileRequest) (session string, err error)
+
 	GetRun(ctx context.Context, owner, id string, wait time.Duration) (core.Record, error)
 	Runs(ctx context.Context, owner string, before time.Time, limit int) ([]core.Run, error)
 	ReadOutput(ctx context.Context, owner, id string, stream core.Stream, offset, limit int64) (core.OutputPiece, error)
@@ -75,7 +80,7 @@ func New(cases UseCases, artifacts artifact.Store, o Options) *Server {
 		server.WithResourceCapabilities(false, false),
 		server.WithToolHandlerMiddleware(s.guard),
 	)
-	for _, t := range slices.Concat(s.runTools(), s.sandboxTools(), s.backgroundTools()) {
+	for _, t := range slices.Concat(s.runTools(), s.sandboxTools(), s.fileTools(), s.backgroundTools()) {
 		s.add(t)
 	}
 	s.AddResourceTemplate(s.runFiles())

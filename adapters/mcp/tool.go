@@ -17,6 +17,7 @@ type tool struct {
 	params                   []param
 	output                   map[string]any
 	readOnly, destructive    bool
+	idempotent               bool // twice is as once; what only reads is so anyway
 	openWorld                bool // it may reach a package index or a registry
 	handle                   func(ctx context.Context, call call) (*mcp.CallToolResult, error)
 }
@@ -39,7 +40,7 @@ func (s *Server) add(t tool) {
 		RawOutputSchema: mustJSON(t.output),
 		Annotations: mcp.ToolAnnotation{
 			Title: t.title, ReadOnlyHint: new(t.readOnly), DestructiveHint: new(t.destructive),
-			IdempotentHint: new(t.readOnly), OpenWorldHint: new(t.openWorld),
+			IdempotentHint: new(t.readOnly || t.idempotent), OpenWorldHint: new(t.openWorld),
 		},
 	}, func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		args, err := parseArguments(rawArguments(request), t.params)

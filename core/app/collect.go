@@ -7,7 +7,6 @@ import (
 	pathpkg "path"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/execution"
@@ -196,26 +195,11 @@ func (c *collector) keep(ctx context.Context, name, mimeType string, copyTo func
 
 // unique makes a name that the store takes and that no other file of the run has.
 func (c *collector) unique(path string) string {
-	name := printable(path)
+	name := core.PrintablePath(path)
 	ending := pathpkg.Ext(name)
 	for n := 2; c.taken[name]; n++ {
-		name = fmt.Sprintf("%s (%d)%s", strings.TrimSuffix(printable(path), ending), n, ending)
+		name = fmt.Sprintf("%s (%d)%s", strings.TrimSuffix(core.PrintablePath(path), ending), n, ending)
 	}
 	c.taken[name] = true
 	return name
-}
-
-// printable percent-encodes the bytes of a path that are not UTF-8.
-func printable(path string) string {
-	var b strings.Builder
-	for rest := path; rest != ""; {
-		char, width := utf8.DecodeRuneInString(rest)
-		if char == utf8.RuneError && width == 1 {
-			fmt.Fprintf(&b, "%%%02X", rest[0])
-		} else {
-			b.WriteString(rest[:width])
-		}
-		rest = rest[width:]
-	}
-	return b.String()
 }

@@ -103,7 +103,7 @@ func (w *world) serviceOf(t *testing.T, s app.Settings, backends *app.Backends) 
 		Sessions: w.sessions, Runs: w.runs,
 		Instance: "inst", Server: "me",
 		Alive: func(server string) bool { return w.alive[server] },
-		Now:   func() time.Time { return w.now },
+		Now:   w.time,
 		NewID: w.newID,
 		Log:   discard(),
 	}, s)
@@ -112,6 +112,12 @@ func (w *world) serviceOf(t *testing.T, s app.Settings, backends *app.Backends) 
 		_ = backends.Close(context.Background())
 	})
 	return service
+}
+
+func (w *world) time() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
 }
 
 func (w *world) newID() string {
@@ -273,9 +279,33 @@ func (guest) WriteStdin(context.Context, string, []byte, bool) error {
 
 func (guest) Variables(context.Context) ([]core.Variable, error) { return nil, nil }
 
-func (guest) ListFiles(context.Context, string) ([]core.FileInfo, error) { return nil, nil }
+func (g guest) ListFiles(_ context.Context, dir string, _ bool) ([]core.FileEntry, error) {
+	var entries []core.FileEntry
+	for path, data := range g.contents {
+		if strings.HasPrefix(path, dir) {
+			entries = append(entries, core.FileEntry{Path: path, Kind: core.FileRegular, Size: int64(len(data))})
+		}
+	}
+	return entries, g.step("list files")
+}
 
-func (guest) RemoveFile(context.Context, string) error { return nil }
+func (g guest) RemoveFile(_ context.Context, path string) error {
+	if _, there := g.contents[path]; !there {
+		return core.Errorf(core.ErrNotFound, "the box says so")
+	}
+	delete(g.contents, path)
+	return nil
+}
+
+func (g guest) ReadPiece(_ context.Context, path string, offset, limit int64) (core.FilePiece, error) {
+	data, there := g.contents[path]
+	if !there {
+		return core.FilePiece{}, core.Errorf(core.ErrNotFound, "the box says so")
+	}
+	size := int64(len(data))
+	begin := min(offset, size)
+	return core.FilePiece{Data: []byte(data[begin:min(begin+limit, size)]), Offset: offset, Total: size}, g.step("read")
+}
 
 func (g guest) WriteFile(_ context.Context, path string, r io.Reader) error {
 	data, err := io.ReadAll(r)

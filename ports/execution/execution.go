@@ -121,11 +121,16 @@ type Guest interface {
 	// core.ErrExhausted. Links are not followed: core.ErrInvalid.
 	ReadFile(ctx context.Context, path string, w io.Writer, limit int64) (int64, error)
 
-	// ListFiles returns the regular files in a folder of the workspace and in the folders below it, by
-	// path, which is relative to the workspace; dir "" is the workspace. Links are not followed. If there are more than
-	// 10,000, some of them come with core.ErrExhausted. A folder that is not there is core.ErrNotFound, what is none
+	// ReadPiece returns what a regular file of the workspace has from offset on, at most limit bytes of it and at
+	// most 1 MiB; nothing beyond its end. Links are not followed: core.ErrInvalid, and so are a negative offset
+	// and a limit that is not positive.
+	ReadPiece(ctx context.Context, path string, offset, limit int64) (core.FilePiece, error)
+
+	// ListFiles returns what lies in a folder of the workspace and, if recursive, in the folders below it, by
+	// path, which is relative to the workspace; dir "" is the workspace. Links are not followed. If there is more than
+	// 10,000, some of it comes with core.ErrExhausted. A folder that is not there is core.ErrNotFound, what is none
 	// core.ErrInvalid.
-	ListFiles(ctx context.Context, dir string) ([]core.FileInfo, error)
+	ListFiles(ctx context.Context, dir string, recursive bool) ([]core.FileEntry, error)
 
 	// RemoveFile removes a file of the workspace, or a link but not what it leads to. A missing one is
 	// core.ErrNotFound; a folder, and a path through a link, is core.ErrInvalid.

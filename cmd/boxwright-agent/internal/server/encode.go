@@ -80,6 +80,15 @@ func encodeFiles(files []core.FileInfo) (sent []*guestv1.FileInfo) {
 	return sent
 }
 
+func encodeEntries(entries []core.FileEntry) (sent []*guestv1.FileInfo) {
+	for _, e := range entries {
+		sent = append(sent, &guestv1.FileInfo{
+			Path: []byte(e.Path), Size: e.Size, Kind: string(e.Kind), ModifiedUs: e.Modified.UnixMicro(),
+		})
+	}
+	return sent
+}
+
 func encodeVariables(variables []core.Variable) (sent []*guestv1.Variable) {
 	for _, v := range variables {
 		sent = append(sent, &guestv1.Variable{Name: v.Name, Type: v.Type, Shape: v.Shape, Size: v.Size, Value: v.Value})

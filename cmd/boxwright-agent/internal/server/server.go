@@ -96,11 +96,11 @@ func (s *Server) Variables(context.Context, *guestv1.VariablesRequest) (*guestv1
 
 // ListFiles implements the service.
 func (s *Server) ListFiles(_ context.Context, req *guestv1.ListFilesRequest) (*guestv1.ListFilesResponse, error) {
-	files, cut, err := s.Workspace.List(string(req.GetDir()))
+	files, cut, err := s.Workspace.List(string(req.GetDir()), req.GetRecursive())
 	if err != nil {
 		return nil, wire.ToStatus(err)
 	}
-	return &guestv1.ListFilesResponse{Files: encodeFiles(files), Cut: cut}, nil
+	return &guestv1.ListFilesResponse{Files: encodeEntries(files), Cut: cut}, nil
 }
 
 // RemoveFile implements the service.
@@ -114,11 +114,11 @@ func (s *Server) RemoveFile(_ context.Context, req *guestv1.RemoveFileRequest) (
 // ReadFile implements the service.
 func (s *Server) ReadFile(_ context.Context, req *guestv1.ReadFileRequest) (*guestv1.ReadFileResponse, error) {
 	data := make([]byte, pieceSize(req.GetLength()))
-	n, eof, err := s.Workspace.ReadAt(string(req.GetPath()), data, req.GetOffset())
+	n, size, err := s.Workspace.ReadAt(string(req.GetPath()), data, req.GetOffset())
 	if err != nil {
 		return nil, wire.ToStatus(err)
 	}
-	return &guestv1.ReadFileResponse{Data: data[:n], Eof: eof}, nil
+	return &guestv1.ReadFileResponse{Data: data[:n], Eof: req.GetOffset()+int64(n) >= size, Size: size}, nil
 }
 
 func pieceSize(wanted int64) int64 {

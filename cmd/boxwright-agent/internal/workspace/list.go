@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,27 +16,41 @@ import (
 // maxListed bounds the files of a list.
 const maxListed = 10000
 
-// List returns the regular files in a folder and in those below it, by path; dir "" is the workspace. cut
-// says that there are more.
-func (w *Workspace) List(dir string) (files []core.FileInfo, cut bool, err error) {
+// List returns what lies in a folder and, if recursive, in those below it, by path; dir "" is the workspace. cut
+// says that there is more.
+func (w *Workspace) List(dir string, recursive bool) (files []core.FileEntry, cut bool, err error) {
 	folder, prefix, err := w.folder(dir)
 	if err != nil {
 		return nil, false, err
 	}
 	found := &Snapshot{entries: map[string]entry{}}
-	(&walker{snapshot: found, left: maxEntries, depth: maxDepth}).folder(folder, prefix, maxDepth)
+	(&walker{snapshot: found, left: maxEntries, flat: !recursive}).folder(folder, prefix, maxDepth)
 	bytes := 0
 	for _, name := range slices.Sorted(maps.Keys(found.entries)) {
 		e := found.entries[name]
-		if !e.is(unix.S_IFREG) || len(name) > maxPath {
+		if len(name) > maxPath {
+			found.cut = true
 			continue
 		}
 		if bytes += len(name); bytes > maxNameBytes || len(files) == maxListed {
 			return files, true, nil
 		}
-		files = append(files, core.FileInfo{Path: name, Size: e.size})
+		files = append(files, listed(name, e))
 	}
 	return files, found.cut, nil
+}
+
+func listed(name string, e entry) core.FileEntry {
+	listed := core.FileEntry{Path: name, Kind: core.FileOther, Modified: time.Unix(e.mtime.Unix())}
+	switch {
+	case e.is(unix.S_IFREG):
+		listed.Kind, listed.Size = core.FileRegular, e.size
+	case e.is(unix.S_IFDIR):
+		listed.Kind = core.FileFolder
+	case e.is(unix.S_IFLNK):
+		listed.Kind = core.FileLink
+	}
+	return listed
 }
 
 // folder opens a folder, and returns what the paths of the files in it begin with.
@@ -72,7 +87,8 @@ func (w *Workspace) Remove(name string) error {
 		return describe(name, err)
 	}
 	if info.IsDir() {
-		return core.Errorf(core.ErrInvalid, "%q is a folder", name)
+		return core.Errorf(core.ErrInvalid, "%q is a folder", name).
+			WithHint("a command removes a folder with all that is in it: rm -r")
 	}
 	if err := w.refuseLinks(path.Dir(name)); err != nil {
 		return err

@@ -58,12 +58,12 @@ func (w *Workspace) Snapshot() *Snapshot {
 type walker struct {
 	snapshot *Snapshot
 	left     int
-	depth    int
+	flat     bool // what lies in folders is not looked at
 }
 
 func walk(dir string, entries, depth int) *Snapshot {
 	s := &Snapshot{entries: map[string]entry{}, at: time.Now()}
-	w := &walker{snapshot: s, left: entries, depth: depth}
+	w := &walker{snapshot: s, left: entries}
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		s.closed = append(s.closed, dir)
@@ -105,7 +105,7 @@ func (w *walker) visit(dir *os.File, prefix, name string, depth int) {
 	}
 	e := entryOf(&stat)
 	w.snapshot.entries[prefix+name] = e
-	if !e.is(unix.S_IFDIR) {
+	if !e.is(unix.S_IFDIR) || w.flat {
 		return
 	}
 	if depth <= 1 {

@@ -165,25 +165,31 @@ func (w *Workspace) written(name string) {
 	}
 }
 
-// ReadAt reads a piece of a regular file; eof says that nothing comes after it.
-func (w *Workspace) ReadAt(name string, data []byte, offset int64) (n int, eof bool, err error) {
+// ReadAt reads a piece of a regular file, and tells how many bytes the file has: exactly so many as end the
+// piece, if nothing came after it.
+func (w *Workspace) ReadAt(name string, data []byte, offset int64) (n int, size int64, err error) {
 	file, err := w.Open(name)
 	if err != nil {
-		return 0, false, err
+		return 0, 0, err
 	}
 	defer file.Close() //nolint:errcheck // only read
 	if offset < 0 {
-		return 0, false, core.Errorf(core.ErrInvalid, "the offset is negative")
+		return 0, 0, core.Errorf(core.ErrInvalid, "the offset is negative")
 	}
 	n, err = file.ReadAt(data, offset)
-	if errors.Is(err, io.EOF) {
-		return n, true, nil
-	}
-	if err != nil {
-		return 0, false, describe(name, err)
+	ended := errors.Is(err, io.EOF)
+	if err != nil && !ended {
+		return 0, 0, describe(name, err)
 	}
 	info, err := file.Stat()
-	return n, err == nil && offset+int64(n) >= info.Size(), nil
+	switch end := offset + int64(n); {
+	case err != nil:
+		return 0, 0, describe(name, err)
+	case ended && n > 0:
+		return n, end, nil // whatever has been added since
+	default:
+		return n, info.Size(), nil
+	}
 }
 
 // describe gives an error of the file system its kind and a sentence.

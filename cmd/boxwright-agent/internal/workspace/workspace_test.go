@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -131,6 +132,47 @@ func TestSpecialFilesAreNotOpened(t *testing.T) {
 	}
 	if _, err := read(w, "nothing"); !errors.Is(err, core.ErrNotFound) {
 		t.Errorf("read nothing: %v", err)
+	}
+}
+
+// TestListing: every odd name as it is, links and pipes as what they are, and nothing outside.
+func TestListing(t *testing.T) {
+	w, dir := open(t)
+	for _, name := range []string{"it's.txt", "line\nbreak", "\xff\xfe", strings.Repeat("n", 255), "sub/d/a"} {
+		if err := write(w, name, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Symlink("/etc", filepath.Join(dir, "out")), syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	flat := []string{"it's.txt file 8", "line\nbreak file 10", strings.Repeat("n", 255) + " file 255", "out link 0", "pipe other 0", "sub folder 0", "\xff\xfe file 2"}
+	for _, c := range []struct {
+		dir       string
+		recursive bool
+		want      []string
+	}{
+		{"", false, flat},
+		{"", true, slices.Insert(slices.Clone(flat), 6, "sub/d folder 0", "sub/d/a file 7")},
+		{"sub", false, []string{"sub/d folder 0"}},
+		{"sub/d", true, []string{"sub/d/a file 7"}},
+	} {
+		files, cut, err := w.List(c.dir, c.recursive)
+		var got []string
+		for _, f := range files {
+			got = append(got, fmt.Sprintf("%s %s %d", f.Path, f.Kind, f.Size))
+			if info, err := os.Lstat(filepath.Join(dir, f.Path)); err != nil || !info.ModTime().Equal(f.Modified) {
+				t.Errorf("%q: changed at %s, %v", f.Path, f.Modified, err)
+			}
+		}
+		if err != nil || cut || !slices.Equal(got, c.want) {
+			t.Errorf("%q, %v: got %q, %v, %v", c.dir, c.recursive, got, cut, err)
+		}
+	}
+	for name, kind := range map[string]core.Kind{"none": core.ErrNotFound, "out": core.ErrInvalid, "pipe": core.ErrInvalid, "it's.txt": core.ErrInvalid, "..": core.ErrInvalid, "/etc": core.ErrInvalid, "a\x00": core.ErrInvalid} {
+		if _, _, err := w.List(name, true); core.KindOf(err) != kind {
+			t.Errorf("%q: %v", name, err)
+		}
 	}
 }
 

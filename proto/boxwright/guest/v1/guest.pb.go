@@ -688,13 +688,17 @@ func (x *Display) GetData() []byte {
 	return nil
 }
 
-// FileInfo is a changed file.
+// FileInfo is a changed file, or what lies in a folder.
 type FileInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Relative to the workspace; any bytes but NUL.
 	Path []byte `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	// Bytes.
-	Size          int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// Bytes; 0 if it is no file.
+	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// "file", "folder", "link" or "other"; only in lists.
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// When it was changed, in microseconds since 1970; only in lists.
+	ModifiedUs    int64 `protobuf:"varint,4,opt,name=modified_us,json=modifiedUs,proto3" json:"modified_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -739,6 +743,20 @@ func (x *FileInfo) GetPath() []byte {
 func (x *FileInfo) GetSize() int64 {
 	if x != nil {
 		return x.Size
+	}
+	return 0
+}
+
+func (x *FileInfo) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *FileInfo) GetModifiedUs() int64 {
+	if x != nil {
+		return x.ModifiedUs
 	}
 	return 0
 }
@@ -1655,7 +1673,9 @@ type ReadFileResponse struct {
 	// Bytes.
 	Data []byte `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
 	// Nothing comes after them.
-	Eof           bool `protobuf:"varint,2,opt,name=eof,proto3" json:"eof,omitempty"`
+	Eof bool `protobuf:"varint,2,opt,name=eof,proto3" json:"eof,omitempty"`
+	// Of the whole file, in bytes.
+	Size          int64 `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1704,11 +1724,20 @@ func (x *ReadFileResponse) GetEof() bool {
 	return false
 }
 
+func (x *ReadFileResponse) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 // ListFilesRequest names a folder.
 type ListFilesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Relative to the workspace; empty is the workspace.
-	Dir           []byte `protobuf:"bytes,1,opt,name=dir,proto3" json:"dir,omitempty"`
+	Dir []byte `protobuf:"bytes,1,opt,name=dir,proto3" json:"dir,omitempty"`
+	// With what lies in the folders in it.
+	Recursive     bool `protobuf:"varint,2,opt,name=recursive,proto3" json:"recursive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1748,6 +1777,13 @@ func (x *ListFilesRequest) GetDir() []byte {
 		return x.Dir
 	}
 	return nil
+}
+
+func (x *ListFilesRequest) GetRecursive() bool {
+	if x != nil {
+		return x.Recursive
+	}
+	return false
 }
 
 // ListFilesResponse is what lies in it.
@@ -2063,10 +2099,13 @@ const file_boxwright_guest_v1_guest_proto_rawDesc = "" +
 	"\aspilled\x18\x04 \x01(\x03R\aspilled\":\n" +
 	"\aDisplay\x12\x1b\n" +
 	"\tmime_type\x18\x01 \x01(\tR\bmimeType\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"2\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"g\n" +
 	"\bFileInfo\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x12\n" +
-	"\x04size\x18\x02 \x01(\x03R\x04size\"\xbd\x03\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x1f\n" +
+	"\vmodified_us\x18\x04 \x01(\x03R\n" +
+	"modifiedUs\"\xbd\x03\n" +
 	"\x04Exit\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\tR\x06signal\x12\x1b\n" +
@@ -2124,12 +2163,14 @@ const file_boxwright_guest_v1_guest_proto_rawDesc = "" +
 	"\x0fReadFileRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x16\n" +
-	"\x06length\x18\x03 \x01(\x03R\x06length\"8\n" +
+	"\x06length\x18\x03 \x01(\x03R\x06length\"L\n" +
 	"\x10ReadFileResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x10\n" +
-	"\x03eof\x18\x02 \x01(\bR\x03eof\"$\n" +
+	"\x03eof\x18\x02 \x01(\bR\x03eof\x12\x12\n" +
+	"\x04size\x18\x03 \x01(\x03R\x04size\"B\n" +
 	"\x10ListFilesRequest\x12\x10\n" +
-	"\x03dir\x18\x01 \x01(\fR\x03dir\"Y\n" +
+	"\x03dir\x18\x01 \x01(\fR\x03dir\x12\x1c\n" +
+	"\trecursive\x18\x02 \x01(\bR\trecursive\"Y\n" +
 	"\x11ListFilesResponse\x122\n" +
 	"\x05files\x18\x01 \x03(\v2\x1c.boxwright.guest.v1.FileInfoR\x05files\x12\x10\n" +
 	"\x03cut\x18\x02 \x01(\bR\x03cut\"'\n" +
