@@ -17,6 +17,7 @@ import (
 	"github.com/boxwright/boxwright/plugins/sdk"
 	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
 	"github.com/boxwright/boxwright/plugins/sdk/daemon"
+	"github.com/boxwright/boxwright/plugins/sdk/execstream"
 	"github.com/boxwright/boxwright/plugins/sdk/fetch"
 	"github.com/boxwright/boxwright/ports/execution"
 )
@@ -34,7 +35,7 @@ type Backend struct {
 	finder   *finder
 	agents   *agentfile.Files
 	pulls    fetch.Group
-	first    firstStreams
+	first    execstream.First
 	work     sync.WaitGroup // what goes on in the background
 }
 

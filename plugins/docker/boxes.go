@@ -96,7 +96,7 @@ func (b *Backend) Destroy(ctx context.Context, box string) error {
 	if err != nil {
 		return e.fail(lookCtx, err, "the box could not be removed")
 	}
-	b.first.close(box)
+	b.first.Drop(box)
 	removeCtx, cancel := patience.Slow(ctx)
 	defer cancel()
 	if err := e.remove(removeCtx, box); err != nil {

@@ -42,7 +42,7 @@ func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, erro
 	box, err := patience.Settle(ctx, &b.work, func(engineCtx context.Context) (core.Box, error) {
 		return b.create(ctx, engineCtx, e, spec, known)
 	}, func(engineCtx context.Context, box core.Box) {
-		b.first.close(box.ID)
+		b.first.Drop(box.ID)
 		e.discard(engineCtx, box.ID)
 	})
 	box.Warnings = append(box.Warnings, warned...)
@@ -75,7 +75,7 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 		err = e.checkForeign(engineCtx, id, from, err)
 	}
 	if err != nil {
-		b.first.close(id)
+		b.first.Drop(id)
 		e.discard(engineCtx, r.Name)
 		return core.Box{}, err
 	}
@@ -140,7 +140,7 @@ func (b *Backend) startAttached(ctx context.Context, e *engine, id string) error
 	}
 	err := e.api.ContainerStart(ctx, id, container.StartOptions{})
 	if err != nil {
-		b.first.close(id)
+		b.first.Drop(id)
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func (b *Backend) Dial(ctx context.Context, box string) (io.ReadWriteCloser, err
 	if ctx.Err() != nil {
 		return nil, core.ContextError(ctx)
 	}
-	if stream, ok := b.first.take(box); ok {
+	if stream, ok := b.first.Take(box); ok {
 		return stream, nil
 	}
 	ctx, cancel := e.quick(ctx)

@@ -21,6 +21,7 @@ import (
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk"
 	"github.com/boxwright/boxwright/plugins/sdk/agentfile"
+	"github.com/boxwright/boxwright/plugins/sdk/execstream"
 	"github.com/boxwright/boxwright/plugins/sdk/fetch"
 	"github.com/boxwright/boxwright/ports/execution"
 )
@@ -61,9 +62,9 @@ type Backend struct {
 	finder   *finder
 	agents   *agentfile.Files
 	pulls    fetch.Group
-	work     sync.WaitGroup          // what goes on in the background
-	pythons  sync.Map                // versions by the state of an interpreter's file
-	first    sync.Map                // boxes' first streams, until they are taken, by id
+	work     sync.WaitGroup // what goes on in the background
+	pythons  sync.Map       // versions by the state of an interpreter's file
+	first    execstream.First
 	kept     sync.Map                // when the copy of an agent was last seen whole, by name
 	before   func(step string) error // for tests: called before each step of a Create
 }

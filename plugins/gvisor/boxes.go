@@ -111,9 +111,7 @@ func (b *Backend) bookkeeping(id string) []string {
 // remove ends all processes of a box and removes what there is of it, its record last: what is
 // interrupted can be done again. It does not ask runsc, which waits for what hangs.
 func (b *Backend) remove(ctx context.Context, id string) error {
-	if stream, ok := b.takeFirst(id); ok {
-		_ = stream.Close() // its other end is about to go
-	}
+	b.first.Drop(id)
 	if err := b.killAll(ctx, id); err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func (b *Backend) start(ctx context.Context, id string, r *runsc, spec core.BoxS
 	if err != nil {
 		return err
 	}
-	b.first.Store(id, ours)
+	b.first.Put(id, ours)
 	if spec.Network == core.NetworkFull {
 		err = b.startInTunnel(ctx, id, r, bundle, theirs)
 	} else {

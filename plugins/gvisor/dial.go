@@ -31,11 +31,11 @@ func (b *Backend) Dial(ctx context.Context, box string) (io.ReadWriteCloser, err
 	} else if err != nil {
 		return nil, fail(ctx, err, "the box could not be reached")
 	}
+	if stream, ok := b.first.Take(box); ok {
+		return stream, nil // which has ended if the box has
+	}
 	if !running(b.processes())[box] {
 		return nil, core.Errorf(core.ErrUnavailable, "the box has stopped")
-	}
-	if stream, ok := b.takeFirst(box); ok {
-		return stream, nil
 	}
 	s, err := b.attach(r, box)
 	if err != nil {
@@ -60,16 +60,6 @@ func firstStream() (net.Conn, *os.File, error) {
 		return nil, nil, errors.Join(err, theirs.Close())
 	}
 	return conn, theirs, nil
-}
-
-// takeFirst returns a box's first stream, once.
-func (b *Backend) takeFirst(box string) (net.Conn, bool) {
-	stream, ok := b.first.LoadAndDelete(box)
-	if !ok {
-		return nil, false
-	}
-	conn, ok := stream.(net.Conn)
-	return conn, ok
 }
 
 // stream is one exec of the agent's dial command.
