@@ -89,6 +89,7 @@ type runStore struct {
 	mu     sync.Mutex
 	all    []core.Run
 	refuse func(core.Run) error // may keep a run from being put
+	looked func()               // called once the runs under way have been read
 }
 
 // refuses has the store refuse runs from now on; nil lets it take all again.
@@ -110,11 +111,27 @@ func (s *runStore) Put(_ context.Context, r core.Run) error {
 	switch {
 	case at < 0:
 		s.all = append(s.all, r)
-	case s.all[at].State != core.RunUnderWay && r.State == core.RunUnderWay:
+	case s.all[at].State == core.RunEnded, s.all[at].State == core.RunLost && r.State == core.RunUnderWay:
 		return core.Errorf(core.ErrInvalid, "it has ended")
 	default:
 		s.all[at] = r
 	}
+	return nil
+}
+
+func (s *runStore) TakeOver(_ context.Context, id, from, to string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := slices.IndexFunc(s.all, func(have core.Run) bool { return have.ID == id })
+	if at < 0 || s.all[at].Server != from || s.all[at].State != core.RunUnderWay {
+		return core.Errorf(core.ErrNotFound, "it is another's")
+	}
+	if s.refuse != nil {
+		if err := s.refuse(s.all[at]); err != nil {
+			return err
+		}
+	}
+	s.all[at].Server = to
 	return nil
 }
 
@@ -141,7 +158,11 @@ func (s *runStore) List(_ context.Context, owner string, before time.Time, limit
 }
 
 func (s *runStore) UnderWay(context.Context) ([]core.Run, error) {
-	return s.list(func(have core.Run) bool { return have.State == core.RunUnderWay }), nil
+	all := s.list(func(have core.Run) bool { return have.State == core.RunUnderWay })
+	if s.looked != nil {
+		s.looked()
+	}
+	return all, nil
 }
 
 func (s *runStore) Sweep(_ context.Context, before time.Time) (int, error) {

@@ -20,14 +20,14 @@ func (s *Service) recoverRuns(ctx context.Context) error {
 		if known.Server == s.ports.Server || s.ports.Alive(known.Server) {
 			continue
 		}
-		known.Server = s.ports.Server
-		err := s.ports.Runs.Put(ctx, known)
-		if errors.Is(err, core.ErrInvalid) {
-			continue // another server has settled it
+		err := s.ports.Runs.TakeOver(ctx, known.ID, known.Server, s.ports.Server)
+		if errors.Is(err, core.ErrNotFound) {
+			continue // another server was quicker
 		}
 		if err != nil {
 			return err
 		}
+		known.Server = s.ports.Server
 		s.takeUp(known)
 	}
 	return nil

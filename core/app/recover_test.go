@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,4 +100,33 @@ func TestATakeOverWhileTheEngineIsAway(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOneTakesARunOver: of two servers that see it at once, only one follows it.
+func TestOneTakesARunOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.orphaned(t)
+		var attached atomic.Int64
+		w.run = func(context.Context, core.RunSpec) (core.Exit, error) {
+			attached.Add(1)
+			time.Sleep(100 * time.Millisecond)
+			return core.Exit{}, nil
+		}
+		var looks atomic.Int64
+		w.runs.looked = func() { // nobody goes on before both have looked
+			for looks.Add(1); looks.Load() < 2; {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		one, two := w.service(t, sessionSettings()), w.another(t, sessionSettings())
+		go one.Sweep(ctx)
+		go two.Sweep(ctx)
+		time.Sleep(time.Second)
+		if attached.Load() != 1 {
+			t.Errorf("it was taken up %d times", attached.Load())
+		}
+	})
 }

@@ -1,11 +1,13 @@
 package app_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/core/app"
 )
 
 // fails has a step fail from now on; nil lets it succeed again.
@@ -13,6 +15,24 @@ func (w *world) fails(step string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fail[step] = err
+}
+
+// another is a second server of the installation, with the same engine and stores.
+func (w *world) another(t *testing.T, s app.Settings) *app.Service {
+	t.Helper()
+	w.alive["you"] = true
+	backends := app.NewBackends([]app.Source{w.source("fake")}, app.Preference{Names: []string{"fake"}}, discard())
+	backends.Start()
+	service := app.New(app.Ports{
+		Backends: backends, Guests: w, Artifacts: (*files)(w), Installer: w, Index: (*index)(w), Sessions: w.sessions, Runs: w.runs,
+		Instance: "inst", Server: "you", Alive: func(server string) bool { return w.alive[server] },
+		Now: func() time.Time { return w.now }, NewID: w.newID, Log: discard(),
+	}, s)
+	t.Cleanup(func() {
+		_ = service.Close(context.Background())
+		_ = backends.Close(context.Background())
+	})
+	return service
 }
 
 // TestSweepTakesWhatCouldNotBeRemoved: an engine that is away for longer than a removal tries keeps no box.

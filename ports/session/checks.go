@@ -42,6 +42,24 @@ func Stage(s core.RunState) int {
 	}
 }
 
+// CheckNext is what every store asks of the new state of a run that it keeps.
+func CheckNext(now, next core.Run) error {
+	if now.Owner != next.Owner || now.State == core.RunEnded || Stage(now.State) > Stage(next.State) {
+		return ErrSettled(next)
+	}
+	return nil
+}
+
+// ErrSettled is the error of putting a run that is over, or somebody else's.
+func ErrSettled(r core.Run) error {
+	return core.Errorf(core.ErrInvalid, "run %s is over, or somebody else's: it cannot be put as %.20q", r.ID, r.State)
+}
+
+// ErrTaken is the error of taking over what is not there to be taken.
+func ErrTaken(id, from string) error {
+	return core.Errorf(core.ErrNotFound, "server %.100q has no run %.100q under way", from, id)
+}
+
 // EndOf is when a run that is over counts as ended: one that was lost at an unknown time, when it began.
 func EndOf(r core.Run) time.Time {
 	if r.Ended.IsZero() {

@@ -47,9 +47,13 @@ type Store interface {
 // Runs keeps runs and their records.
 type Runs interface {
 	// Put keeps a run, or the new state of one that is kept. A run goes from under way to lost, or to ended,
-	// and one that was given up for lost may turn out to have ended: putting it the other way is
-	// core.ErrInvalid and changes nothing. So is putting another owner's, and an id that is not a run's.
+	// and one that was given up for lost may turn out to have ended: putting it the other way, or one that
+	// has ended, is core.ErrInvalid and changes nothing. So is putting another owner's, and an id that is not a run's.
 	Put(ctx context.Context, r core.Run) error
+
+	// TakeOver gives a run that is under way from one server to another. Of several that want it at once one
+	// gets it: a run that is not that server's any more, has ended or does not exist is core.ErrNotFound.
+	TakeOver(ctx context.Context, id, from, to string) error
 
 	// Get returns the owner's run, or core.ErrNotFound; "" is everybody's.
 	Get(ctx context.Context, owner, id string) (core.Run, error)

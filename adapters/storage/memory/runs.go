@@ -30,14 +30,28 @@ func (s *Runs) Put(_ context.Context, r core.Run) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now, exists := s.all[r.ID]
-	if exists && (now.Owner != r.Owner || session.Stage(now.State) > session.Stage(r.State)) {
-		return core.Errorf(core.ErrInvalid, "run %s is over, or somebody else's: it cannot be put as %.20q", r.ID, r.State)
+	if now, exists := s.all[r.ID]; exists {
+		if err := session.CheckNext(now, r); err != nil {
+			return err
+		}
 	}
 	if s.all == nil {
 		s.all = map[string]core.Run{}
 	}
 	s.all[r.ID] = cloneRun(r)
+	return nil
+}
+
+// TakeOver implements session.Runs.
+func (s *Runs) TakeOver(_ context.Context, id, from, to string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, exists := s.all[id]
+	if !exists || r.State != core.RunUnderWay || r.Server != from {
+		return session.ErrTaken(id, from)
+	}
+	r.Server = to
+	s.all[id] = r
 	return nil
 }
 

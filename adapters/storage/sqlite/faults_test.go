@@ -361,7 +361,7 @@ func useAll(t *testing.T, path string) error {
 	_, list := db.Runs().List(ctx, "ann", time.Time{}, 50)
 	_, sessions := db.Sessions().List(ctx, "")
 	update := db.Sessions().Update(ctx, "id3", func(s *core.Session) error { s.Box += "x"; return nil })
-	put := db.Runs().Put(ctx, someRun("id8"))
+	put := db.Runs().Put(ctx, someRun("id10"))
 	_, sweep := db.Runs().Sweep(ctx, time.Unix(3, 0))
 	for _, err := range []error{get, list, sessions, update, put, sweep} {
 		if err != nil {

@@ -18,6 +18,7 @@ type runs struct {
 
 type runStatements struct {
 	put, sweep    *sql.Stmt
+	read          *sql.Stmt
 	get           *sql.Stmt
 	list, listAll *sql.Stmt
 	underWay      *sql.Stmt
@@ -41,7 +42,8 @@ func (p *preparing) runs() runStatements {
 		put: p.writer(`INSERT INTO runs (id, owner, stage, started, ended, brief, whole) VALUES (?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT (id) DO UPDATE SET
 				stage = excluded.stage, started = excluded.started, ended = excluded.ended, brief = excluded.brief, whole = excluded.whole
-			WHERE owner = excluded.owner AND stage <= excluded.stage`),
+			WHERE owner = excluded.owner AND stage <= excluded.stage AND stage < 2`),
+		read:  p.writer(`SELECT coalesce(whole, brief) FROM runs WHERE id = ? AND stage = 0`),
 		sweep: p.writer(`DELETE FROM runs WHERE ended < ?`),
 
 		get:      p.reader(`SELECT coalesce(whole, brief) FROM runs WHERE id = ?2 AND (owner = ?1 OR ?1 = '')`),
@@ -56,6 +58,10 @@ func (s *runs) Put(ctx context.Context, r core.Run) error {
 	if err := session.CheckRun(r); err != nil {
 		return err
 	}
+	return s.putBy(ctx, s.put, r)
+}
+
+func (s *runs) putBy(ctx context.Context, put *sql.Stmt, r core.Run) error {
 	brief, whole, err := encodeRun(r)
 	if err != nil {
 		return err
@@ -65,14 +71,37 @@ func (s *runs) Put(ctx context.Context, r core.Run) error {
 		ended = stamp(session.EndOf(r))
 	}
 	defer s.db.changed(len(brief) + len(whole.String))
-	result, err := s.put.ExecContext(ctx, r.ID, r.Owner, session.Stage(r.State), stamp(r.Started), ended, brief, whole)
+	result, err := put.ExecContext(ctx, r.ID, r.Owner, session.Stage(r.State), stamp(r.Started), ended, brief, whole)
 	if err != nil {
 		return s.db.fault(ctx, err)
 	}
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return core.Errorf(core.ErrInvalid, "run %s is over, or somebody else's: it cannot be put as %.20q", r.ID, r.State)
+		return session.ErrSettled(r)
 	}
 	return nil
+}
+
+// TakeOver implements session.Runs.
+func (s *runs) TakeOver(ctx context.Context, id, from, to string) error {
+	return s.db.change(ctx, func(tx *sql.Tx) error {
+		var text []byte
+		err := tx.StmtContext(ctx, s.read).QueryRowContext(ctx, id).Scan(&text)
+		if errors.Is(err, sql.ErrNoRows) {
+			return session.ErrTaken(id, from)
+		}
+		if err != nil {
+			return s.db.fault(ctx, err)
+		}
+		r, err := s.db.decodeRun(text)
+		if err == nil && r.Server != from {
+			err = session.ErrTaken(id, from)
+		}
+		if err != nil {
+			return err
+		}
+		r.Server = to
+		return s.putBy(ctx, tx.StmtContext(ctx, s.put), r)
+	})
 }
 
 // Get implements session.Runs.

@@ -226,7 +226,8 @@ func (f fakeRuns) Put(_ context.Context, r core.Run) error {
 		return invalid()
 	}
 	now, exists := f.runs[r.ID]
-	if exists && (session.Stage(now.State) > session.Stage(r.State) && !f.is("runs/put back") || now.Owner != r.Owner && !f.is("runs/put another's")) {
+	back := now.State == core.RunEnded || session.Stage(now.State) > session.Stage(r.State)
+	if exists && (back && !f.is("runs/put back") || now.Owner != r.Owner && !f.is("runs/put another's")) {
 		return invalid()
 	}
 	f.gap("runs/settled once")
@@ -237,6 +238,19 @@ func (f fakeRuns) Put(_ context.Context, r core.Run) error {
 		r.Summary = shortened(r.Summary)
 	}
 	f.runs[r.ID] = f.out(r)
+	return nil
+}
+
+func (f fakeRuns) TakeOver(_ context.Context, id, from, to string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, exists := f.runs[id]
+	if !exists || r.State != core.RunUnderWay || r.Server != from && !f.is("runs/take over") {
+		return unknown()
+	}
+	f.gap("runs/taken once")
+	r.Server = to
+	f.runs[id] = r
 	return nil
 }
 
@@ -338,6 +352,7 @@ func TestTeeth(t *testing.T) {
 		"store/own copy":       {"update refused"},
 		"runs/put back":        {"settled once", "reopened", "shared"},
 		"runs/list":            {"list pages"},
+		"runs/take over":       {"taken once", "shared"},
 	}
 	for kind, checks := range map[string][]Check{"store/": StoreChecks(), "runs/": RunsChecks()} {
 		for _, broken := range checks {

@@ -14,7 +14,7 @@ import (
 func RunsChecks() []Check {
 	return []Check{
 		{"put", "Put keeps a run, or the new state of one that is kept: what comes back is what was put.", testPut, false},
-		{"put back", "A run goes from under way to lost, or to ended, and from lost to ended; putting it the other way is core.ErrInvalid and changes nothing.", testPutBack, false},
+		{"put back", "A run goes from under way to lost, or to ended, and from lost to ended; putting it the other way, or one that has ended, is core.ErrInvalid and changes nothing.", testPutBack, false},
 		{"put ids", "An id that is not a run's is core.ErrInvalid.", testPutIDs, false},
 		{"put another's", "Putting another owner's run is core.ErrInvalid and changes nothing.", testPutAnothers, false},
 		{"nobody", `An owner is never "".`, testPutNobody, false},
@@ -27,6 +27,8 @@ func RunsChecks() []Check {
 		{"under way", "UnderWay returns all runs that are under way, the latest first.", testUnderWay, false},
 		{"sweep", "Sweep forgets runs that ended, or were lost, before, and tells how many they were.", testSweep, false},
 		{"settled once", "A run that ended stays so, whoever puts it at the same time.", testSettledOnce, false},
+		{"take over", "TakeOver gives a run that is under way from one server to another; one that is not that server's, has ended or does not exist is core.ErrNotFound.", testTakeOver, false},
+		{"taken once", "Of several that want to take over a run at once one gets it.", testTakenOnce, false},
 		{"concurrent", "Every method may be called at the same time.", testRunsConcurrent, false},
 		{"reopened", "What was put is there when the store is opened again.", testRunsReopened, true},
 		{"shared", "All who have a store open see each other's changes.", testRunsShared, true},
@@ -67,16 +69,17 @@ func testPut(c *checking) {
 	r.Box = "box"
 	c.wantRun("ann", c.put(r))
 	r = ended(r, 3)
-	c.wantRun("ann", c.put(r))
 	r.Record.Stderr = core.Output{Head: []byte("\xff\x00"), Tail: []byte("z"), Total: 1 << 40, Spilled: 7}
 	c.wantRun("ann", c.put(r))
 	c.wantRun("ann", full)
 }
 
 func testPutBack(c *checking) {
+	puts := 0
 	state := func(s core.RunState) core.Run {
-		r := ended(sampleRun("r"), 1)
-		r.State, r.Summary = s, string(s)
+		puts++
+		r := ended(sampleRun("r"), puts)
+		r.State = s
 		return r
 	}
 	refused := func(now core.Run, states ...core.RunState) {
@@ -89,7 +92,7 @@ func testPutBack(c *checking) {
 	lost := c.put(state(core.RunLost))
 	refused(lost, core.RunUnderWay, "", "odd")
 	over := c.put(state(core.RunEnded))
-	refused(over, core.RunUnderWay, core.RunLost, "", "odd")
+	refused(over, core.RunUnderWay, core.RunLost, core.RunEnded, "", "odd")
 }
 
 func testPutIDs(c *checking) {
@@ -279,6 +282,41 @@ func testSettledOnce(c *checking) {
 	}
 }
 
+func testTakeOver(c *checking) {
+	full := fullRun("full")
+	full.State = core.RunUnderWay
+	runs := []core.Run{c.put(full), c.put(sampleRun("r"))}
+	for i, text := range strange() {
+		r := sampleRun(fmt.Sprint("r", i))
+		r.Server = text
+		runs = append(runs, c.put(r))
+	}
+	for _, r := range runs {
+		from := r.Server
+		c.must("TakeOver", c.Runs.TakeOver(c.ctx, r.ID, from, "two"))
+		r.Server = "two"
+		c.wantRun("ann", r)
+		c.wantKind("TakeOver of what is another's", c.Runs.TakeOver(c.ctx, r.ID, from, "three"), core.ErrNotFound)
+		c.wantRun("ann", r)
+	}
+	over := c.put(ended(sampleRun("over"), 1))
+	for _, id := range []string{"over", "x", "", "R"} {
+		c.wantKind("TakeOver of "+id, c.Runs.TakeOver(c.ctx, id, "one", "two"), core.ErrNotFound)
+	}
+	c.wantRun("ann", over)
+}
+
+func testTakenOnce(c *checking) {
+	c.put(sampleRun("r"))
+	failed := atOnce(20, func(i int) error { return c.Runs.TakeOver(c.ctx, "r", "one", fmt.Sprint("server", i)) })
+	if len(failed) != 19 {
+		c.faultf("of 20 servers that want a run, %d are refused", len(failed))
+	}
+	for _, err := range failed {
+		c.wantKind("TakeOver of what was taken", err, core.ErrNotFound)
+	}
+}
+
 func testRunsConcurrent(c *checking) {
 	failed := atOnce(50, func(i int) error {
 		r := sampleRun(fmt.Sprint("r", i))
@@ -321,6 +359,9 @@ func testRunsShared(c *checking) {
 	defer func() { _ = other.Close() }()
 	r := c.put(sampleRun("r"))
 	other.wantRun("ann", r)
+	other.must("TakeOver", other.Runs.TakeOver(c.ctx, "r", "one", "two"))
+	c.wantKind("TakeOver of what another took", c.Runs.TakeOver(c.ctx, "r", "one", "three"), core.ErrNotFound)
+	r.Server = "two"
 	over := other.put(ended(r, 1))
 	c.wantRun("ann", over)
 	c.wantKind("Put back what another settled", c.Runs.Put(c.ctx, r), core.ErrInvalid)
