@@ -59,12 +59,14 @@ func (t *ticket) follow(b *boxes, id string) {
 	t.kept = b.whenGone(id, t.box)
 }
 
-// adopt counts a session's box that another server made, whatever the bounds: it is there.
-func (s *Service) adopt(session core.Session) {
-	c := claim{tenant: session.Owner, backend: session.Backend, memory: s.settings.Limits.MemoryBytes, kind: claimBox}
+// adopt counts what another server began, whatever the bounds: it is there.
+func (s *Service) adopt(c claim, box string) *ticket {
+	c.memory = s.settings.Limits.MemoryBytes
 	t := s.admission.force(c)
-	t.follow(s.boxes, session.Box)
-	t.release() // if it is counted already
+	if c.kind != claimCall {
+		t.follow(s.boxes, box) // if it is counted already, this ticket gives its part back
+	}
+	return t
 }
 
 // amounts are what is counted.

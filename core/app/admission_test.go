@@ -212,9 +212,9 @@ func TestABoxCountsUntilItIsGone(t *testing.T) {
 		d.come(t.Context(), "1", oneOf("a"))
 		d.tickets["1"].follow(service.boxes, "box1")
 		d.leaves("1")
-		session := core.Session{Owner: "b", Backend: "docker", Box: "box2"}
-		service.adopt(session)
-		service.adopt(session)
+		for range 2 {
+			service.adopt(claim{tenant: "b", backend: "docker", kind: claimBox}, "box2").release()
+		}
 		if got, want := d.inUse(), (amounts{boxes: 2, memory: 2 * gib}); got != want {
 			t.Errorf("in use are %+v, want %+v", got, want)
 		}

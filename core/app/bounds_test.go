@@ -121,3 +121,34 @@ func TestSessionsCount(t *testing.T) {
 		}
 	})
 }
+
+// What a server finds counts as what it began: the box of a session that was kept, and a run that is taken up.
+func TestWhatIsFoundCounts(t *testing.T) {
+	for name, put := range map[string]func(*world){
+		"a session": func(w *world) { w.kept(t, "s") },
+		"a run":     func(w *world) { w.orphaned(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				let := w.holding()
+				put(w)
+				s := sessionSettings()
+				s.MaxBoxes, s.MaxWait = 1, 5*time.Second
+				service := w.service(t, s)
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				go service.Sweep(ctx)
+				synctest.Wait()
+				if _, err := service.RunOnce(t.Context(), request("x"), nil); core.KindOf(err) != core.ErrExhausted {
+					t.Errorf("a second box: %v", err)
+				}
+				let()
+				_ = service.StopSession(t.Context(), "local", "s")
+				if _, err := service.RunOnce(t.Context(), request("x"), nil); err != nil {
+					t.Errorf("once it is gone: %v", err)
+				}
+			})
+		})
+	}
+}

@@ -60,12 +60,15 @@ func (r *run) resume(ctx context.Context, known core.Run) (core.Record, error) {
 	if r.place, err = r.Service.place(known.Backend); err != nil {
 		return core.Record{}, err
 	}
+	counted := claim{tenant: known.Owner, backend: known.Backend, kind: claimCall}
 	if known.Session == "" { // the box is this run's alone
+		counted.kind = claimRun
 		r.boxes.remember(known.Box)
 		r.afterwards = func() { r.boxes.discard(r.place, known.Box) }
 	} else if session, err := r.session(ctx, known.Owner, known.Session); err == nil {
 		defer r.busy(session)()
 	}
+	defer r.adopt(counted, known.Box).release()
 	r.clock.enter(core.PhaseRun)
 	guest, exit, err := r.rejoin(ctx, known)
 	if err != nil {

@@ -107,6 +107,7 @@ func (s *Service) reviewSessions(ctx context.Context) (needed map[string]core.Se
 			s.expire(ctx, session)
 		case session.Lost == "":
 			needed[session.Box] = session
+			s.adopt(claim{tenant: session.Owner, backend: session.Backend, kind: claimBox}, session.Box).release()
 		case now.Sub(session.Used) > lostFor:
 			if err := s.ports.Sessions.Remove(ctx, session.ID); err != nil {
 				return nil, err

@@ -168,16 +168,23 @@ func TestSessionsEnd(t *testing.T) {
 	}
 }
 
+// kept is the box of a session that a dead server has left.
+func (w *world) kept(t *testing.T, session string) core.Box {
+	t.Helper()
+	box := core.Box{ID: "box", State: core.BoxRunning, Created: w.now, Labels: core.Labels{Instance: "inst", Server: "dead", Purpose: core.PurposeSession}}
+	w.boxes["box"] = box
+	kept := core.Session{ID: session, Owner: "local", Backend: "fake", Box: "box", Server: "dead", Created: w.now, Used: w.now, IdleTimeout: time.Hour, MaxAge: time.Hour}
+	if err := w.sessions.Add(t.Context(), kept); err != nil {
+		t.Fatal(err)
+	}
+	return box
+}
+
 // TestSweepLeavesSessions: a box of a session stays whichever server made it; one that no store knows goes.
 func TestSweepLeavesSessions(t *testing.T) {
 	w := newWorld()
 	s := w.service(t, sessionSettings())
-	box := core.Box{ID: "box", State: core.BoxRunning, Created: w.now, Labels: core.Labels{Instance: "inst", Server: "dead", Purpose: core.PurposeSession}}
-	w.boxes["box"] = box
-	kept := core.Session{ID: "s", Owner: "local", Backend: "fake", Box: "box", Server: "dead", Created: w.now, Used: w.now, IdleTimeout: time.Hour, MaxAge: time.Hour}
-	if err := w.sessions.Add(t.Context(), kept); err != nil {
-		t.Fatal(err)
-	}
+	box := w.kept(t, "s")
 	_, _ = s.RunOnce(t.Context(), cell("x"), nil) // the backend is in use
 	if err := s.SweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
