@@ -42,6 +42,7 @@ func (s *Service) admit(ctx context.Context, c claim, queued func(position int))
 
 // ticket is the right to a run, a box or both, until it is given back.
 type ticket struct {
+	backend  string
 	run, box func() // give their part back; only the first call counts
 	kept     bool   // the box's part goes with the box
 }
@@ -56,7 +57,7 @@ func (t *ticket) release() {
 
 // follow keeps the box's part until the box is gone: what is being removed still takes its room.
 func (t *ticket) follow(b *boxes, id string) {
-	t.kept = b.whenGone(id, t.box)
+	t.kept = b.whenGone(t.backend, id, t.box)
 }
 
 // adopt counts what another server began, whatever the bounds: it is there.
@@ -175,8 +176,9 @@ func (a *admission) ticket(w *waiter) *ticket {
 	since := a.now()
 	run, box := w.amounts()
 	return &ticket{
-		run: sync.OnceFunc(func() { a.free(w, run, a.now().Sub(since)) }),
-		box: sync.OnceFunc(func() { a.free(w, box, 0) }),
+		backend: w.backend,
+		run:     sync.OnceFunc(func() { a.free(w, run, a.now().Sub(since)) }),
+		box:     sync.OnceFunc(func() { a.free(w, box, 0) }),
 	}
 }
 

@@ -20,15 +20,22 @@ type boxes struct {
 	pool  *pool
 
 	mu     sync.Mutex
-	live   map[string]bool   // by id: made here, not yet gone; on any backend, as two may share an engine
-	left   map[string]bool   // by id: could not be removed; nobody's, so that a sweep takes them
-	gone   map[string]func() // by id: called once the box is gone
-	making int               // creations under way
+	known  map[string]*knownBox // by id; on any backend, as two may share an engine
+	making int                  // creations under way
 	// suspected are the backends where a creation failed in a way that may have left a box, and no
 	// sweep has looked since.
 	suspected map[string]bool
 	wake      chan struct{}  // has the sweep look soon
 	work      sync.WaitGroup // runs, installs, creations and removals under way
+}
+
+// knownBox is what is remembered of a box until it is gone.
+type knownBox struct {
+	backend string
+	since   time.Time
+	live    bool   // in use here, or waiting; false once it could not be removed: then it is nobody's, and a sweep takes it
+	mine    bool   // to be removed before this server ends
+	gone    func() // called once it is gone, or left to the sweep; may be nil
 }
 
 // lifeMargin is what a box may live beyond the work it was made for, before anybody may remove it.
@@ -45,7 +52,7 @@ const (
 const abandonLimit = 3 * time.Second
 
 func newBoxes(ports Ports) *boxes {
-	return &boxes{ports: ports, live: map[string]bool{}, left: map[string]bool{}, gone: map[string]func(){}, suspected: map[string]bool{}, wake: make(chan struct{}, 1)}
+	return &boxes{ports: ports, known: map[string]*knownBox{}, suspected: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // box is a started box with its guest.
@@ -137,7 +144,7 @@ func (b *boxes) create(ctx context.Context, on *place, spec core.BoxSpec) (core.
 		defer context.AfterFunc(ctx, func() { time.AfterFunc(abandonLimit, cancel) })()
 		box, err := on.backend.Create(making, spec)
 		if err == nil {
-			b.remember(box.ID)
+			b.remember(on.name, box.ID)
 		} else if making.Err() != nil || errors.Is(err, core.ErrUnavailable) {
 			b.suspect(on.name)
 		}
@@ -196,48 +203,74 @@ func (b *boxes) destroy(ctx context.Context, on *place, id string) error {
 	return err
 }
 
-func (b *boxes) remember(id string) {
+// remember knows a box as one in use here.
+func (b *boxes) remember(backend, id string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.live[id] = true
+	k := b.know(backend, id)
+	k.live, k.mine = true, true
 }
 
+// know returns what is remembered of a box. The caller holds the lock.
+func (b *boxes) know(backend, id string) *knownBox {
+	k := b.known[id]
+	if k == nil {
+		k = &knownBox{backend: backend, since: b.ports.Now()}
+		b.known[id] = k
+	}
+	return k
+}
+
+// forget is for a box that is gone.
 func (b *boxes) forget(id string) {
-	b.mu.Lock()
-	delete(b.live, id)
-	delete(b.left, id)
-	b.mu.Unlock()
-	b.release(id)
+	b.release(id, func(*knownBox) { delete(b.known, id) })
 }
 
 // leave leaves a box to the sweep.
 func (b *boxes) leave(id string) {
-	b.mu.Lock()
-	delete(b.live, id)
-	b.left[id] = true
-	b.mu.Unlock()
-	b.release(id)
+	b.release(id, func(k *knownBox) { k.live = false })
 }
 
-// whenGone has gone called once the box is gone, or left to the sweep; false if something else is to be called.
-func (b *boxes) whenGone(id string, gone func()) bool {
+// release gives back what went with a box, if it is known.
+func (b *boxes) release(id string, change func(*knownBox)) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.gone[id] != nil {
-		return false
+	k := b.known[id]
+	if k == nil {
+		b.mu.Unlock()
+		return
 	}
-	b.gone[id] = gone
-	return true
-}
-
-func (b *boxes) release(id string) {
-	b.mu.Lock()
-	gone := b.gone[id]
-	delete(b.gone, id)
+	change(k)
+	gone := k.gone
+	k.gone = nil
 	b.mu.Unlock()
 	if gone != nil {
 		gone()
 	}
+}
+
+// whenGone has gone called once the box is gone, or left to the sweep; false if something else is to be called.
+func (b *boxes) whenGone(backend, id string, gone func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.know(backend, id)
+	if k.gone != nil {
+		return false
+	}
+	k.gone = gone
+	return true
+}
+
+// knownSince lists the boxes on a backend that have been known since before.
+func (b *boxes) knownSince(backend string, before time.Time) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var ids []string
+	for id, k := range b.known {
+		if k.backend == backend && k.since.Before(before) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 func (b *boxes) begin() {
@@ -290,7 +323,8 @@ func (b *boxes) suspects() []string {
 func (b *boxes) isStray(id string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !b.live[id] && b.making == 0
+	k := b.known[id]
+	return (k == nil || !k.live) && b.making == 0
 }
 
 // drain waits for all work under way, which the service has told to end.
@@ -303,8 +337,14 @@ func (b *boxes) drain(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n := len(b.live) + len(b.left); n > 0 {
-		return core.Errorf(core.ErrUnavailable, "some boxes (%d) could not be removed", n).
+	left := 0
+	for _, k := range b.known {
+		if k.mine {
+			left++
+		}
+	}
+	if left > 0 {
+		return core.Errorf(core.ErrUnavailable, "some boxes (%d) could not be removed", left).
 			WithHint("the next start removes them")
 	}
 	return nil

@@ -42,6 +42,7 @@ type world struct {
 	warns    []string                        // warnings of its boxes
 	asked    func(ctx context.Context)       // called before it tells about itself
 	image    string                          // its default image
+	guests   int                             // that are not closed
 	installs atomic.Int64
 	opened   atomic.Int64
 	closed   atomic.Int64
@@ -244,12 +245,24 @@ func (w *world) RemoveVolume(_ context.Context, name string) error {
 
 // The guests.
 
-func (w *world) Connect(_ context.Context, backend execution.Backend, _ string) (execution.Guest, error) {
+func (w *world) Connect(_ context.Context, backend execution.Backend, id string) (execution.Guest, error) {
 	there := backend.(*world)
-	return guest{there}, there.step("connect")
+	there.mu.Lock()
+	defer there.mu.Unlock()
+	if _, exists := there.boxes[id]; !exists {
+		return nil, core.Errorf(core.ErrNotFound, "no box %s", id)
+	}
+	if err := there.fail["connect"]; err != nil {
+		return nil, err
+	}
+	there.guests++
+	return guest{there, &sync.Once{}}, nil
 }
 
-type guest struct{ *world }
+type guest struct {
+	*world
+	closing *sync.Once
+}
 
 func (g guest) Run(ctx context.Context, spec core.RunSpec, _ func(core.Stream, []byte)) (core.Exit, error) {
 	if err := g.step("run"); err != nil {
@@ -327,7 +340,14 @@ func (g guest) Preview(_ context.Context, path string, _ int64) (core.Preview, e
 	return core.Preview{MIMEType: "image/png", Data: []byte(g.contents[path])}, g.step("preview")
 }
 
-func (g guest) Close() error { return nil }
+func (g guest) Close() error {
+	g.closing.Do(func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.guests--
+	})
+	return nil
+}
 
 // The installer.
 

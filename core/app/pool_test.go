@@ -73,7 +73,7 @@ func (p *pooled) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error
 }
 
 func (p *pooled) Connect(_ context.Context, _ execution.Backend, box string) (execution.Guest, error) {
-	return &counted{guest{p.world}, p, box}, nil
+	return &counted{guest{p.world, &sync.Once{}}, p, box}, nil
 }
 
 // counted is a guest that notes which box ran something.

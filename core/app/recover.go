@@ -63,7 +63,7 @@ func (r *run) resume(ctx context.Context, known core.Run) (core.Record, error) {
 	counted := claim{tenant: known.Owner, backend: known.Backend, kind: claimCall}
 	if known.Session == "" { // the box is this run's alone
 		counted.kind = claimRun
-		r.boxes.remember(known.Box)
+		r.boxes.remember(known.Backend, known.Box)
 		r.afterwards = func() { r.boxes.discard(r.place, known.Box) }
 	} else if session, err := r.session(ctx, known.Owner, known.Session); err == nil {
 		defer r.busy(session)()

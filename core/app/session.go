@@ -42,6 +42,17 @@ func (s *sessions) hold(id string) *held {
 	return h
 }
 
+// ids are those of the sessions that are held.
+func (s *sessions) ids() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := map[string]bool{}
+	for id := range s.held {
+		ids[id] = true
+	}
+	return ids
+}
+
 // drop forgets a session that is over, and closes its stream.
 func (s *sessions) drop(id string) {
 	s.mu.Lock()

@@ -96,6 +96,7 @@ const lostFor = 24 * time.Hour
 
 // reviewSessions ends sessions whose time is over, forgets old ones, and returns the boxes of those that live.
 func (s *Service) reviewSessions(ctx context.Context) (needed map[string]core.Session, err error) {
+	over := s.sessions.ids() // before the store is read: what is opened meanwhile is none of them
 	all, err := s.ports.Sessions.List(ctx, "")
 	if err != nil {
 		return nil, err
@@ -107,12 +108,16 @@ func (s *Service) reviewSessions(ctx context.Context) (needed map[string]core.Se
 			s.expire(ctx, session)
 		case session.Lost == "":
 			needed[session.Box] = session
+			delete(over, session.ID)
 			s.adopt(claim{tenant: session.Owner, backend: session.Backend, kind: claimBox}, session.Box).release()
 		case now.Sub(session.Used) > lostFor:
 			if err := s.ports.Sessions.Remove(ctx, session.ID); err != nil {
 				return nil, err
 			}
 		}
+	}
+	for id := range over { // another server may have ended them
+		s.sessions.drop(id)
 	}
 	return needed, nil
 }

@@ -97,6 +97,7 @@ func (s *Service) sweep(ctx context.Context, on *place) error {
 	if err != nil {
 		return err
 	}
+	s.missBoxes(ctx, on, inventory.Boxes, looked)
 	swept := true
 	for _, box := range inventory.Boxes {
 		if !needed[box.ID] && s.isLeftover(box) {
@@ -136,6 +137,19 @@ func (s *Service) needed(ctx context.Context, on *place, boxes []core.Box, looke
 		needed[box] = true
 	}
 	return needed, nil
+}
+
+// missBoxes forgets boxes that somebody else has removed. An engine's list alone is not believed.
+func (s *Service) missBoxes(ctx context.Context, on *place, boxes []core.Box, looked time.Time) {
+	there := map[string]bool{}
+	for _, box := range boxes {
+		there[box.ID] = true
+	}
+	for _, id := range s.boxes.knownSince(on.name, looked) {
+		if !there[id] && s.whyGone(ctx, on, id) != "" {
+			s.boxes.forget(id)
+		}
+	}
 }
 
 // leftover is one thing that nobody needs any more.

@@ -35,6 +35,38 @@ func (w *world) another(t *testing.T, s app.Settings) *app.Service {
 	return service
 }
 
+// TestWhatAnotherServerRemoved: a session that another server stops does not count here any more.
+func TestWhatAnotherServerRemoved(t *testing.T) {
+	w := newWorld()
+	limits := sessionSettings()
+	limits.MaxBoxes, limits.MaxWait = 1, time.Second
+	one, two := w.service(t, limits), w.another(t, limits)
+	session, err := one.OpenSession(t.Context(), core.SessionRequest{Tenant: "local"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := two.StopSession(t.Context(), "local", session.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.now = w.now.Add(time.Minute)
+	w.mu.Unlock()
+	if err := one.SweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	if w.guests != 0 {
+		t.Errorf("%d streams are open", w.guests)
+	}
+	w.mu.Unlock()
+	if _, err := one.RunOnce(t.Context(), cell("x"), nil); err != nil {
+		t.Error(err)
+	}
+	if err := one.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSweepTakesWhatCouldNotBeRemoved: an engine that is away for longer than a removal tries keeps no box.
 func TestSweepTakesWhatCouldNotBeRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
