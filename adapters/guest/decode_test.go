@@ -107,7 +107,10 @@ func TestEntries(t *testing.T) {
 		{Path: []byte("l"), Size: 7, Kind: "link", ModifiedUs: math.MaxInt64},
 		{Path: []byte("o"), Size: math.MaxInt64, Kind: "\x1b[31m"},
 		{Path: []byte("\xff\n"), Size: -1, Kind: "file"},
-		{Path: []byte("a"), Size: 4, Kind: "file"}, {Path: []byte("../x"), Kind: "file"}, {Path: []byte("/x"), Kind: "file"}, {},
+		{Path: []byte("a"), Size: 4, Kind: "file"},
+		{Path: []byte("../x"), Kind: "file"},
+		{Path: []byte("/x"), Kind: "file"},
+		{},
 	}
 	got, dropped := decodeEntries(sent)
 	want := []core.FileEntry{

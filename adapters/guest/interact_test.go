@@ -255,9 +255,9 @@ func TestCodeInAFile(t *testing.T) {
 func TestFilesAreListedAndRemoved(t *testing.T) {
 	onEachKernel(t, func(t *testing.T, k keeper) {
 		g := start(t, pythonImage, k.option()...)
-		run(t, g, kept("sh", "-c", "mkdir -p d/e; echo 1 >a; echo 12 >d/b; echo 123 >d/e/c; ln -s a link; ln -s d dir; ln -s /etc out; mkfifo fifo"))
+		run(t, g, kept("sh", "-c", "mkdir -p d/e; echo 1 >a; echo 12 >d/b; echo 123 >d/e/c; ln -s a ln; ln -s d dir; ln -s /etc out; mkfifo fifo"))
 		for dir, want := range map[string][2]string{
-			"":    {"a file 2, d folder 0, dir link 0, fifo other 0, link link 0, out link 0", "a file 2, d folder 0, d/b file 3, d/e folder 0, d/e/c file 4, dir link 0, fifo other 0, link link 0, out link 0"},
+			"":    {"a file 2, d folder 0, dir link 0, fifo other 0, ln link 0, out link 0", "a file 2, d folder 0, d/b file 3, d/e folder 0, d/e/c file 4, dir link 0, fifo other 0, ln link 0, out link 0"},
 			"d":   {"d/b file 3, d/e folder 0", "d/b file 3, d/e folder 0, d/e/c file 4"},
 			"d/e": {"d/e/c file 4", "d/e/c file 4"},
 		} {
@@ -284,7 +284,7 @@ func TestFilesAreListedAndRemoved(t *testing.T) {
 				t.Errorf("remove %q: got %v, want %s", path, err, kind)
 			}
 		}
-		for _, path := range []string{"d/b", "link", "dir", "fifo"} {
+		for _, path := range []string{"d/b", "ln", "dir", "fifo"} {
 			if err := g.RemoveFile(t.Context(), path); err != nil {
 				t.Errorf("remove %q: %v", path, err)
 			}
@@ -323,8 +323,12 @@ func TestFilesAreReadInPieces(t *testing.T) {
 		want          string
 		total         int64
 	}{
-		{"f", 0, 4, "0123", 10}, {"f", 8, 4, "89", 10}, {"f", 10, 4, "", 10}, {"f", 99, 4, "", 10},
-		{"f", 0, 10, "0123456789", 10}, {"empty", 0, 4, "", 0},
+		{"f", 0, 4, "0123", 10},
+		{"f", 8, 4, "89", 10},
+		{"f", 10, 4, "", 10},
+		{"f", 99, 4, "", 10},
+		{"f", 0, 10, "0123456789", 10},
+		{"empty", 0, 4, "", 0},
 	} {
 		p, err := g.ReadPiece(t.Context(), c.path, c.offset, c.limit)
 		if err != nil || string(p.Data) != c.want || p.Total != c.total || p.Offset != c.offset {

@@ -48,7 +48,7 @@ func listingResult(found core.FileListing) *mcp.CallToolResult {
 		lines = append(lines, "There is nothing in it.")
 	}
 	return structuredResult(strings.Join(lines, "\n"), map[string]any{
-		"sandbox_id": found.Session, "files": results, "truncated": found.Cut || left > 0,
+		"sandbox_id": found.Session, "files": results, "cut": found.Cut || left > 0,
 	})
 }
 

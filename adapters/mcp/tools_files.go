@@ -51,7 +51,7 @@ func (s *Server) listFiles() tool {
 		params:      []param{sandboxParam(usedSandbox), path, flagParam("recursive", "list what is in its folders too")},
 		output: map[string]any{"type": "object", "properties": map[string]any{
 			"sandbox_id": text(""), "files": map[string]any{"type": "array", "items": items},
-			"truncated": map[string]any{"type": "boolean", "description": "there is more than is listed"},
+			"cut": map[string]any{"type": "boolean", "description": "there is more than is listed"},
 		}},
 		readOnly: true,
 		handle:   s.list,

@@ -41,7 +41,7 @@ func (f *fileCases) DeleteFile(_ context.Context, r core.FileRequest) (string, e
 }
 
 // ask calls a tool as a client does.
-func ask(t *testing.T, cases UseCases, name, arguments string) (*mcp.CallToolResult, error) {
+func ask(t *testing.T, cases UseCases, name, arguments string) error {
 	t.Helper()
 	s := testServer()
 	s.cases = cases
@@ -51,12 +51,13 @@ func ask(t *testing.T, cases UseCases, name, arguments string) (*mcp.CallToolRes
 		}
 		args, err := parseArguments(json.RawMessage(arguments), tool.params)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return tool.handle(t.Context(), call{arguments: args, client: "c"})
+		_, err = tool.handle(t.Context(), call{arguments: args, client: "c"})
+		return err
 	}
 	t.Fatalf("there is no tool %s", name)
-	return nil, nil
+	return nil
 }
 
 func TestFileArguments(t *testing.T) {
@@ -71,7 +72,7 @@ func TestFileArguments(t *testing.T) {
 		{"delete_file", `{"path":"a\nb"}`, "{ a\nb local c}"},
 	} {
 		cases := &fileCases{}
-		if _, err := ask(t, cases, c.tool, c.arguments); err != nil || cases.asked != c.asked {
+		if err := ask(t, cases, c.tool, c.arguments); err != nil || cases.asked != c.asked {
 			t.Errorf("%s %s: asked for %q, %v", c.tool, c.arguments, cases.asked, err)
 		}
 	}
@@ -87,7 +88,7 @@ func TestFileArguments(t *testing.T) {
 		{"delete_file", `{"path":"a","recursive":true}`},
 	} {
 		cases := &fileCases{}
-		if _, err := ask(t, cases, c[0], c[1]); core.KindOf(err) != core.ErrInvalid || cases.asked != "" {
+		if err := ask(t, cases, c[0], c[1]); core.KindOf(err) != core.ErrInvalid || cases.asked != "" {
 			t.Errorf("%s %s: asked for %q, %v", c[0], c[1], cases.asked, err)
 		}
 	}
@@ -220,8 +221,8 @@ func TestLongListing(t *testing.T) {
 		got := listingResult(c.listing)
 		structured := got.StructuredContent.(map[string]any)
 		text := got.Content[0].(mcp.TextContent).Text
-		if n := len(structured["files"].([]entryResult)); n != c.listed || structured["truncated"] != (c.says != "") {
-			t.Errorf("%s: %d are listed, truncated %v", name, n, structured["truncated"])
+		if n := len(structured["files"].([]entryResult)); n != c.listed || structured["cut"] != (c.says != "") {
+			t.Errorf("%s: %d are listed, truncated %v", name, n, structured["cut"])
 		}
 		if strings.Contains(text, "cut") != (c.says != "") || !strings.Contains(text, c.says) {
 			t.Errorf("%s: it ends with %q", name, text[max(0, len(text)-200):])
