@@ -11,8 +11,9 @@ import (
 
 // sessionStore keeps sessions in the order in which they were added.
 type sessionStore struct {
-	mu  sync.Mutex
-	all []core.Session
+	mu     sync.Mutex
+	all    []core.Session
+	listed func() // called once they have been listed
 }
 
 func (s *sessionStore) Add(_ context.Context, added core.Session) error {
@@ -72,6 +73,9 @@ func (s *sessionStore) Update(_ context.Context, id string, change func(*core.Se
 }
 
 func (s *sessionStore) List(_ context.Context, owner string) ([]core.Session, error) {
+	if s.listed != nil {
+		defer s.listed()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(s.all), func(have core.Session) bool { return owner != "" && have.Owner != owner }), nil

@@ -209,7 +209,9 @@ func (s *Service) session(ctx context.Context, owner, idOrName string) (core.Ses
 		return core.Session{}, err
 	}
 	if found.Lost == "" && s.ports.Now().After(found.Expires()) {
-		found.Lost = s.expire(ctx, found)
+		if found.Lost, err = s.expire(ctx, found); err != nil {
+			return core.Session{}, err
+		}
 	}
 	if found.Lost != "" {
 		return core.Session{}, errExpired(found.Lost)
@@ -230,29 +232,53 @@ func errExpired(why string) error {
 		WithHint("make a new one with sandbox_initialize, or leave sandbox_id out; its variables and files have to be made again")
 }
 
-// expire ends a session whose time is over, and tells why.
-func (s *Service) expire(ctx context.Context, session core.Session) string {
+// expire ends a session whose time is over, and tells why; "" if somebody has used it meanwhile.
+func (s *Service) expire(ctx context.Context, session core.Session) (lost string, err error) {
+	now := s.ports.Now()
 	why := fmt.Sprintf("it had not been used for %s", session.IdleTimeout)
-	if s.ports.Now().After(session.Created.Add(session.MaxAge)) {
+	if now.After(session.Created.Add(session.MaxAge)) {
 		why = fmt.Sprintf("it had reached the age of %s", session.MaxAge)
 	}
-	s.lose(ctx, session, why)
-	return why
+	return s.lose(ctx, session, why, func(kept core.Session) bool { return now.After(kept.Expires()) })
 }
 
-// lose marks a session as over. Its box, if there is one still, goes in the background.
-func (s *Service) lose(ctx context.Context, session core.Session, why string) {
-	err := s.ports.Sessions.Update(ctx, session.ID, func(kept *core.Session) error {
-		if kept.Lost == "" {
-			kept.Lost, kept.Used = why, s.ports.Now()
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, core.ErrNotFound) {
+// lose marks a session as over, if that holds, and tells why it is, if it is. Its box, if there is one still,
+// goes in the background.
+func (s *Service) lose(ctx context.Context, session core.Session, why string, holds func(core.Session) bool) (lost string, err error) {
+	marked, lost, err := s.mark(ctx, session.ID, why, holds)
+	if err != nil {
 		s.ports.Log.Warn("the end of a session could not be kept", "session", session.ID, "error", err)
 	}
-	s.sessions.drop(session.ID)
+	if lost != "" {
+		s.sessions.drop(session.ID)
+	}
+	if !marked {
+		return lost, err
+	}
 	if on, err := s.place(session.Backend); err == nil {
 		s.boxes.discard(on, session.Box)
 	}
+	return lost, nil
+}
+
+// anyway is for what holds of a session whatever others do with it: its box is gone.
+func anyway(core.Session) bool { return true }
+
+// mark has the store know that a session is over, if that holds as the store has it now. One that was over or
+// removed before is not marked again.
+func (s *Service) mark(ctx context.Context, id, why string, holds func(core.Session) bool) (marked bool, lost string, err error) {
+	err = s.ports.Sessions.Update(ctx, id, func(kept *core.Session) error {
+		if marked = kept.Lost == "" && holds(*kept); marked {
+			kept.Lost, kept.Used = why, s.ports.Now()
+		}
+		lost = kept.Lost
+		return nil
+	})
+	if errors.Is(err, core.ErrNotFound) {
+		return false, why, nil
+	}
+	if err != nil {
+		return false, "", err
+	}
+	return marked, lost, nil
 }

@@ -82,13 +82,31 @@ func (s *Service) endSessions(ctx context.Context) error {
 		switch {
 		case session.Lost != "" || session.Server != s.ports.Server && s.ports.Alive(session.Server):
 		case s.settings.Sessions.KeepOnExit:
-			s.sessions.drop(session.ID)
-			s.boxes.forget(session.Box)
+			s.yieldSession(session)
 		default:
-			errs = append(errs, s.stopSession(ctx, session))
+			errs = append(errs, s.endSession(ctx, session))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// endSession ends a session unless another server has begun to use it.
+func (s *Service) endSession(ctx context.Context, session core.Session) error {
+	marked, _, err := s.mark(ctx, session.ID, "its server has ended", func(kept core.Session) bool { return kept.Server == session.Server })
+	if err != nil {
+		return err
+	}
+	if !marked {
+		s.yieldSession(session)
+		return nil
+	}
+	return s.stopSession(ctx, session)
+}
+
+// yieldSession leaves a session to others.
+func (s *Service) yieldSession(session core.Session) {
+	s.sessions.drop(session.ID)
+	s.boxes.forget(session.Box)
 }
 
 // lostFor is how long the end of a session is remembered.
@@ -103,9 +121,14 @@ func (s *Service) reviewSessions(ctx context.Context) (needed map[string]core.Se
 	}
 	needed = map[string]core.Session{}
 	for _, session := range all {
-		switch now := s.ports.Now(); {
-		case session.Lost == "" && now.After(session.Expires()):
-			s.expire(ctx, session)
+		now := s.ports.Now()
+		if session.Lost == "" && now.After(session.Expires()) {
+			if session.Lost, err = s.expire(ctx, session); err != nil {
+				return nil, err
+			}
+			session.Used = now
+		}
+		switch {
 		case session.Lost == "":
 			needed[session.Box] = session
 			delete(over, session.ID)
@@ -134,7 +157,7 @@ func (s *Service) missSessions(ctx context.Context, on *place, needed map[string
 			continue
 		}
 		if why := s.whyGone(ctx, on, session.Box); why != "" {
-			s.lose(ctx, session, why)
+			_, _ = s.lose(ctx, session, why, anyway) // an error is logged; the next sweep tries again
 		}
 	}
 }

@@ -119,7 +119,7 @@ func (r *run) lossOf(ctx context.Context, session core.Session, err error) error
 	if why == "" {
 		return err // it may be there again in a moment
 	}
-	r.lose(context.WithoutCancel(ctx), session, why)
+	_, _ = r.lose(context.WithoutCancel(ctx), session, why, anyway) // it is over all the same
 	return errExpired(why)
 }
 
@@ -150,7 +150,7 @@ func (s *Service) whyGone(ctx context.Context, on *place, box string) string {
 func (r *run) explainSessionLoss(ctx context.Context, session core.Session, err error) (core.Exit, error) {
 	exit, err := r.explainLoss(ctx, session.Box, err)
 	if err == nil {
-		r.lose(context.WithoutCancel(ctx), session, "its box ran out of memory and ended")
+		_, _ = r.lose(context.WithoutCancel(ctx), session, "its box ran out of memory and ended", anyway) // it is over all the same
 		return exit, nil
 	}
 	return core.Exit{}, r.lossOf(ctx, session, err)

@@ -180,6 +180,43 @@ func (w *world) kept(t *testing.T, session string) core.Box {
 	return box
 }
 
+// TestASessionThatIsTakenUpAtTheLastMoment: another server begins to use it after this one has read that it is over.
+func TestASessionThatIsTakenUpAtTheLastMoment(t *testing.T) {
+	for name, end := range map[string]func(*app.Service) error{
+		"idle":    func(s *app.Service) error { return s.SweepOnce(t.Context()) },
+		"closing": func(s *app.Service) error { return s.Close(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			s := w.service(t, sessionSettings())
+			_ = w.another(t, sessionSettings())
+			w.kept(t, "s")
+			use := func(used time.Time, server string) func() {
+				return func() {
+					_ = w.sessions.Update(t.Context(), "s", func(kept *core.Session) error {
+						kept.Used, kept.Server = used, server
+						return nil
+					})
+				}
+			}
+			if name == "idle" {
+				use(w.now.Add(-2*time.Hour), "dead")()
+			}
+			w.sessions.listed = use(w.now, "you")
+			if err := end(s); err != nil {
+				t.Error(err)
+			}
+			w.sessions.listed = nil
+			if kept, err := w.sessions.Get(t.Context(), "local", "s"); err != nil || kept.Lost != "" {
+				t.Errorf("it is %+v, %v", kept, err)
+			}
+			if boxes, _, _ := w.counts(); boxes != 1 {
+				t.Error("its box is gone")
+			}
+		})
+	}
+}
+
 // TestSweepLeavesSessions: a box of a session stays whichever server made it; one that no store knows goes.
 func TestSweepLeavesSessions(t *testing.T) {
 	w := newWorld()
