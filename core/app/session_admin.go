@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -44,7 +45,7 @@ func (s *Service) stopSession(ctx context.Context, session core.Session) error {
 	if err != nil {
 		return err
 	}
-	s.runs.cancelSession(session.ID)
+	s.runs.endSession(ctx, session.ID)
 	if err := s.boxes.destroy(ctx, on, session.Box); err != nil {
 		return err
 	}
@@ -77,16 +78,18 @@ func (s *Service) endSessions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, session := range all {
+	var ending sync.WaitGroup
+	errs := make([]error, len(all))
+	for i, session := range all {
 		switch {
 		case session.Lost != "" || session.Server != s.ports.Server && s.ports.Alive(session.Server):
 		case s.settings.Sessions.KeepOnExit:
 			s.yieldSession(session)
 		default:
-			errs = append(errs, s.endSession(ctx, session))
+			ending.Go(func() { errs[i] = s.endSession(ctx, session) })
 		}
 	}
+	ending.Wait()
 	return errors.Join(errs...)
 }
 

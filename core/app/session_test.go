@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -213,6 +214,52 @@ func TestASessionThatIsTakenUpAtTheLastMoment(t *testing.T) {
 			if boxes, _, _ := w.counts(); boxes != 1 {
 				t.Error("its box is gone")
 			}
+		})
+	}
+}
+
+// TestTheEndOfASessionSparesItsRun: code that is told to end has time for it, but not for ever.
+func TestTheEndOfASessionSparesItsRun(t *testing.T) {
+	stopIt := func(ctx context.Context, s *app.Service, id string) error { return s.StopSession(ctx, "local", id) }
+	for name, c := range map[string]struct {
+		takes time.Duration
+		end   func(ctx context.Context, s *app.Service, id string) error
+		want  string
+	}{
+		"stop":  {2 * time.Second, stopIt, "so far"},
+		"close": {2 * time.Second, func(ctx context.Context, s *app.Service, _ string) error { return s.Close(ctx) }, "so far"},
+		"never": {time.Hour, stopIt, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.run = func(ctx context.Context, _ core.RunSpec) (core.Exit, error) {
+					<-ctx.Done()
+					time.Sleep(c.takes)
+					if boxes, _, _ := w.counts(); boxes == 0 {
+						return core.Exit{}, core.Errorf(core.ErrUnavailable, "the box was lost")
+					}
+					return core.Exit{Cancelled: true, Stdout: core.Output{Head: []byte("so far"), Total: 6}}, nil
+				}
+				s := w.service(t, sessionSettings())
+				r := cell("x")
+				r.Background = true
+				record, err := s.RunInSession(t.Context(), "", r, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				if err := c.end(t.Context(), s, record.Session); err != nil || time.Since(began) > 10*time.Second {
+					t.Errorf("it took %s: %v", time.Since(began), err)
+				}
+				if boxes, _, _ := w.counts(); boxes != 0 {
+					t.Error("the box is left")
+				}
+				time.Sleep(c.takes)
+				if got, _ := s.GetRun(t.Context(), "local", record.RunID, 0); string(got.Stdout.Head) != c.want {
+					t.Errorf("got %q", got.Stdout.Head)
+				}
+			})
 		})
 	}
 }

@@ -248,13 +248,36 @@ func (l *ledger) find(owner, id string) *underway {
 	return nil
 }
 
-// cancelSession cancels the runs of a session that is about to go.
-func (l *ledger) cancelSession(session string) {
+// inSession are the runs in a session.
+func (l *ledger) inSession(session string) []*underway {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	var list []*underway
 	for _, u := range l.live {
 		if run, _ := u.snapshot(); run.Session == session {
-			u.cancel()
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
+// endTime bounds how long a session's box stays for runs that are told to end: what they have printed so far is
+// in it, and their code may end itself.
+const endTime = 4 * time.Second
+
+// endSession cancels the runs of a session that is about to go, and waits for their ends.
+func (l *ledger) endSession(ctx context.Context, session string) {
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
+	runs := l.inSession(session)
+	for _, u := range runs {
+		u.cancel()
+	}
+	for _, u := range runs {
+		select {
+		case <-u.done:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
