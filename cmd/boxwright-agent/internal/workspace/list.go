@@ -82,6 +82,9 @@ func (w *Workspace) Remove(name string) error {
 	if err := CheckPath(name); err != nil {
 		return err
 	}
+	if err := w.refuseLinks(path.Dir(name)); err != nil {
+		return err
+	}
 	info, err := w.root.Lstat(name)
 	if err != nil {
 		return describe(name, err)
@@ -89,9 +92,6 @@ func (w *Workspace) Remove(name string) error {
 	if info.IsDir() {
 		return core.Errorf(core.ErrInvalid, "%q is a folder", name).
 			WithHint("a command removes a folder with all that is in it: rm -r")
-	}
-	if err := w.refuseLinks(path.Dir(name)); err != nil {
-		return err
 	}
 	return describe(name, w.root.Remove(name))
 }
