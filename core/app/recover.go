@@ -37,8 +37,10 @@ func (s *Service) recoverRuns(ctx context.Context) error {
 func (s *Service) takeUp(known core.Run) {
 	working, release := s.whileOpen(context.Background())
 	u, working := s.runs.reopen(working, known)
+	leave := s.lineUp(working, known)
 	go func() {
 		defer release()
+		defer leave()
 		r := &run{Service: s, job: job{tenant: known.Owner}, under: u, progress: func(core.Progress) {}, clock: newStopwatch(s.ports.Now)}
 		r.spec.ID = known.ID
 		defer r.tidy()
@@ -49,6 +51,16 @@ func (s *Service) takeUp(known core.Run) {
 		}
 		s.runs.close(working, u, core.RunEnded, record, nil)
 	}()
+}
+
+// lineUp keeps others from a session in which a run goes on. If one was quicker, its program waits in the box.
+func (s *Service) lineUp(ctx context.Context, known core.Run) (leave func()) {
+	if known.Session != "" {
+		if leave, err := s.sessions.hold(known.Session).line.enter(ctx, 0, nil); err == nil {
+			return leave
+		}
+	}
+	return func() {}
 }
 
 // resume waits for the program in its box, and makes its record.

@@ -2,6 +2,8 @@ package app_test
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -127,6 +129,41 @@ func TestOneTakesARunOver(t *testing.T) {
 		time.Sleep(time.Second)
 		if attached.Load() != 1 {
 			t.Errorf("it was taken up %d times", attached.Load())
+		}
+	})
+}
+
+// TestATakenUpRunHasItsSession: calls wait until it has ended.
+func TestATakenUpRunHasItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.kept(t, "s")
+		known := core.Run{ID: "r1", Owner: "local", Session: "s", Backend: "fake", Box: "box", Server: "dead", State: core.RunUnderWay, Started: w.now, Begun: w.now, Timeout: time.Minute}
+		if err := w.runs.Put(t.Context(), known); err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var ended []string
+		w.run = func(_ context.Context, spec core.RunSpec) (core.Exit, error) {
+			if spec.ID == "r1" {
+				time.Sleep(30 * time.Second)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			ended = append(ended, string(spec.Code))
+			return core.Exit{}, nil
+		}
+		s, stop := w.sweeping(t)
+		defer stop()
+		synctest.Wait()
+		if list, err := s.Sessions(t.Context(), "local"); err != nil || len(list) != 1 || !list[0].Busy {
+			t.Errorf("got %+v, %v", list, err)
+		}
+		if _, err := s.RunInSession(t.Context(), "s", cell("second"), nil); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(ended, []string{"", "second"}) {
+			t.Errorf("in their order: %q", ended)
 		}
 	})
 }
