@@ -301,3 +301,26 @@ func variables(t *testing.T, g execution.Guest) []core.Variable {
 	}
 	return got
 }
+
+// TestVariablesOfABusyInterpreter: one that cannot answer keeps what it remembers.
+func TestVariablesOfABusyInterpreter(t *testing.T) {
+	require(t, pythonImage)
+	g := start(t, pythonImage)
+	run(t, g, cell(`import threading, time
+x = 1
+began = time.monotonic()
+sum(range(10**7))
+pace = 10**7 / (time.monotonic() - began)
+def work():
+    time.sleep(.3)
+    sum(range(int(pace * 8)))  # C code that lets no other thread in, for longer than anybody waits
+threading.Thread(target=work).start()`))
+	time.Sleep(500 * time.Millisecond)
+	if _, err := g.Variables(t.Context()); core.KindOf(err) != core.ErrUnavailable {
+		t.Errorf("got %v, want unavailable", err)
+	}
+	want{stdout: "1\n"}.check(t, run(t, g, cell("print(x)")))
+	if variables, err := g.Variables(t.Context()); err != nil || len(variables) == 0 {
+		t.Errorf("got %v, %v, want variables", variables, err)
+	}
+}

@@ -104,10 +104,20 @@ Example: {"language": "bash", "code": "for i in 1 2 3; do echo $i; done"}`, stri
 		}, backgroundParams(), s.backendParams()),
 		output: runOutputSchema(), openWorld: true,
 		handle: func(ctx context.Context, c call) (*mcp.CallToolResult, error) {
-			if _, inSandbox := c.arguments["sandbox_id"]; inSandbox {
-				return s.inSandbox(ctx, c)
+			sandbox, err := c.optional("sandbox_id")
+			if err != nil {
+				return nil, err
 			}
-			return s.once(ctx, c)
+			if sandbox == "" {
+				return s.once(ctx, c)
+			}
+			for _, settled := range []string{"image", "backend"} {
+				if _, given := c.arguments[settled]; given {
+					return nil, core.Errorf(core.ErrInvalid, "%s cannot be chosen for a sandbox that exists", settled).
+						WithHint("leave it out, or leave sandbox_id out for a fresh box")
+				}
+			}
+			return s.inSandbox(ctx, c)
 		},
 	}
 }

@@ -120,7 +120,9 @@ func (l *Lasting) Run(c Cell) (<-chan Answer, error) {
 	select {
 	case <-l.turn:
 	case <-time.After(describeTime):
-		return nil, core.Errorf(core.ErrUnavailable, "the session's interpreter does not answer").WithHint("run the code again")
+		l.End()
+		return nil, core.Errorf(core.ErrUnavailable, "the session's interpreter did not answer and was ended: its variables are gone").
+			WithHint("run the code again")
 	}
 	c.Token = rand.Text()
 	if c.PythonPath == nil {
@@ -144,30 +146,50 @@ func (l *Lasting) Run(c Cell) (<-chan Answer, error) {
 	return answers, nil
 }
 
-// Variables describes what the interpreter remembers.
+// Variables describes what the interpreter remembers. One that does not answer soon may be busy in a thread of the
+// session's own: it keeps its turn until it answers.
 func (l *Lasting) Variables() ([]core.Variable, error) {
 	select {
 	case <-l.turn:
-		defer func() { l.turn <- struct{}{} }()
 	default:
 		return nil, core.Errorf(core.ErrUnavailable, "the session is busy: its interpreter runs code").
 			WithHint("ask again when the code has ended")
 	}
+	answers := make(chan described, 1)
+	go func() {
+		defer func() { l.turn <- struct{}{} }()
+		answers <- l.describe()
+	}()
+	select {
+	case answer := <-answers:
+		return answer.variables, answer.err
+	case <-time.After(describeTime):
+		return nil, core.Errorf(core.ErrUnavailable, "the session's interpreter does not tell its variables: something that it runs does not let it").
+			WithHint("ask again later")
+	}
+}
+
+// described is what the interpreter says of its variables.
+type described struct {
+	variables []core.Variable
+	err       error
+}
+
+func (l *Lasting) describe() described {
 	answer, err := memory(nil)
 	if err != nil {
-		return nil, err
+		return described{err: err}
 	}
 	defer answer.Close() //nolint:errcheck // memory
 	if err := l.ask("variables", int(answer.Fd())); err != nil {
-		return nil, err
+		return described{err: err}
 	}
-	_ = l.conn.SetReadDeadline(time.Now().Add(describeTime))
-	defer l.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // it can only be gone
 	if text, err := l.receive(); err != nil || text != "variables - 0" {
-		l.End() // it may answer later, when something else is asked
-		return nil, core.Errorf(core.ErrUnavailable, "the interpreter does not tell its variables")
+		l.End()
+		return described{err: core.Errorf(core.ErrUnavailable, "the session's interpreter is gone").WithHint("run the code again")}
 	}
-	return parseVariables(answer)
+	variables, err := parseVariables(answer)
+	return described{variables, err}
 }
 
 // ask sends a request with descriptors.
@@ -194,9 +216,9 @@ func (l *Lasting) follow(token string, request *os.File) Answer {
 }
 
 // request is a file with a line of JSON and the source. A file of memory has no name that could be opened.
-func (c Cell) request() (*os.File, error) { return describe(c, c.Source) }
+func (c Cell) request() (*os.File, error) { return written(c, c.Source) }
 
-func describe(head any, source []byte) (*os.File, error) {
+func written(head any, source []byte) (*os.File, error) {
 	header, err := json.Marshal(head)
 	if err != nil {
 		return nil, core.Errorf(core.ErrInvalid, "the run cannot be described: %w", err)

@@ -249,7 +249,7 @@ func (p Program) request() (*os.File, error) {
 	if p.PythonPath == nil {
 		p.PythonPath = []string{}
 	}
-	return describe(p, p.Source)
+	return written(p, p.Source)
 }
 
 func memory(data []byte) (*os.File, error) {
