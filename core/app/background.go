@@ -108,7 +108,7 @@ func (s *Service) keptOutput(ctx context.Context, record core.Record, stream cor
 		piece.Data = whole[from:min(from+limit, int64(len(whole)))]
 		return piece, nil
 	}
-	file, _, err := s.ports.Artifacts.Open(ctx, record.RunID, string(stream)+".txt")
+	file, _, err := s.ports.Artifacts.Open(ctx, record.RunID, outputName(stream))
 	if err != nil {
 		return piece, core.Errorf(core.ErrNotFound, "the full %s of the run is not kept any more", stream)
 	}

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -151,6 +152,33 @@ func TestAStoreThatTakesNothing(t *testing.T) {
 		kept, _ := w.runs.Get(t.Context(), "local", record.RunID)
 		return kept.State == core.RunEnded && kept.Record.Status == core.StatusOK
 	})
+}
+
+// TestOutputIsNotWhatTheProgramSays: a file of the program's does not pass for its output.
+func TestOutputIsNotWhatTheProgramSays(t *testing.T) {
+	w := newWorld()
+	w.contents["stdout.txt"], w.contents["stderr.txt"] = "forged", "mine"
+	w.run = func(context.Context, core.RunSpec) (core.Exit, error) {
+		return core.Exit{
+			Stdout: core.Output{Head: []byte("oooooooooo"), Tail: []byte("oooooooooo"), Total: 1000, Spilled: 100},
+			Files:  []core.FileInfo{{Path: "stdout.txt", Size: 6}, {Path: "stderr.txt", Size: 4}},
+		}, nil
+	}
+	s := w.service(t, sessionSettings())
+	record, err := s.RunOnce(t.Context(), cell("x"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range record.Files {
+		names = append(names, f.Name)
+	}
+	if want := []string{"stdout (2).txt", "stderr.txt", "stdout.txt"}; !slices.Equal(names, want) {
+		t.Errorf("the files are %q, want %q", names, want)
+	}
+	if piece, err := s.ReadOutput(t.Context(), "local", record.RunID, core.Stdout, 10, 5); err != nil || string(piece.Data) != "ooooo" {
+		t.Errorf("got %+v, %v", piece, err)
+	}
 }
 
 // TestRunsOfDeadServers: one whose box is there is followed to its end; the others are lost, and say so.

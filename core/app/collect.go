@@ -28,6 +28,8 @@ func (r *run) collect(ctx context.Context, guest execution.Guest, exit core.Exit
 	ctx = collecting
 	c := &collector{run: r, guest: guest, taken: map[string]bool{}, room: r.settings.MaxFiles}
 	c.imageRoom = r.settings.InlineImage + r.settings.InlineImage/4
+	c.reserve(core.Stdout, exit.Stdout)
+	c.reserve(core.Stderr, exit.Stderr)
 	for _, file := range exit.Files {
 		c.file(ctx, file)
 	}
@@ -157,12 +159,25 @@ func (c *collector) display(ctx context.Context, d core.Display) {
 	c.record.Files = append(c.record.Files, kept)
 }
 
+// outputName is that of the file with all of a stream that is kept.
+func outputName(stream core.Stream) string { return string(stream) + ".txt" }
+
+// needsFile: the record does not have all of it as it was.
+func needsFile(out core.Output) bool {
+	return out.Cut() > 0 || !core.IsPlainText(out.Head) || !core.IsPlainText(out.Tail)
+}
+
+// reserve keeps the name of an output's file from the program's own: whoever reads the output must not get that.
+func (c *collector) reserve(stream core.Stream, out core.Output) {
+	c.taken[outputName(stream)] = needsFile(out)
+}
+
 func (c *collector) output(ctx context.Context, stream core.Stream, out core.Output) {
-	if out.Cut() == 0 && core.IsPlainText(out.Head) && core.IsPlainText(out.Tail) {
+	if !needsFile(out) {
 		return
 	}
 	limit := min(out.Spilled, c.room)
-	kept, err := c.keep(ctx, c.unique(string(stream)+".txt"), "text/plain; charset=utf-8", func(w io.Writer) (int64, error) {
+	kept, err := c.keep(ctx, outputName(stream), "text/plain; charset=utf-8", func(w io.Writer) (int64, error) {
 		return c.guest.ReadOutput(ctx, c.spec.ID, stream, w, limit)
 	})
 	if err != nil {

@@ -427,9 +427,20 @@ func (f *file) Commit(mimeType string) (core.Artifact, error) {
 	return core.Artifact{Run: f.run, Name: f.name, Size: int64(f.Len()), MIMEType: mimeType}, nil
 }
 
-func (f *files) Open(context.Context, string, string) (io.ReadSeekCloser, core.Artifact, error) {
-	return nil, core.Artifact{}, errors.ErrUnsupported
+func (f *files) Open(_ context.Context, run, name string) (io.ReadSeekCloser, core.Artifact, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	data, exists := f.files[run+"/"+name]
+	if !exists {
+		return nil, core.Artifact{}, core.Errorf(core.ErrNotFound, "no file %s", name)
+	}
+	return readable{bytes.NewReader(data)}, core.Artifact{Run: run, Name: name, Size: int64(len(data))}, nil
 }
+
+type readable struct{ *bytes.Reader }
+
+func (readable) Close() error { return nil }
+
 func (f *files) List(context.Context, string) ([]core.Artifact, error) { return nil, nil }
 func (f *files) Remove(context.Context, string) error                  { return nil }
 func (f *files) Sweep(context.Context, time.Time, int64) (int, error)  { return 0, nil }
