@@ -86,6 +86,7 @@ type OutputPiece struct {
 	Data   []byte
 	Offset int64 // of the first byte of Data
 	Total  int64 // bytes that the run has written so far
+	Kept   int64 // of these, from the first on, how many can be read; the others are gone. A guest does not tell it.
 	Ended  bool  // the run has ended: Total does not grow any more
 }
 

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -52,6 +53,12 @@ func (s *Service) keptRun(ctx context.Context, owner, id string) (core.Record, e
 	return run.Record, run.Failure.Err()
 }
 
+// errElsewhere is the error of acting on a run of another server.
+func errElsewhere() error {
+	return core.Errorf(core.ErrUnavailable, "another server of this installation looks after the run: only that one reaches its program").
+		WithHint("wait for its end with get_run, or ask the server that began it")
+}
+
 func unknownRun(err error) error {
 	if !errors.Is(err, core.ErrNotFound) {
 		return err
@@ -86,6 +93,7 @@ func (s *Service) ReadOutput(ctx context.Context, owner, id string, stream core.
 		if errors.Is(err, core.ErrNotFound) { // it is on its way to its box
 			return core.OutputPiece{Offset: offset}, nil
 		}
+		piece.Kept = min(piece.Total, s.settings.Output.Spill)
 		return piece, err
 	}
 	record, err := s.GetRun(ctx, owner, id, 0)
@@ -105,14 +113,15 @@ func (s *Service) keptOutput(ctx context.Context, record core.Record, stream cor
 	if out.Cut() == 0 {
 		whole := append(append([]byte{}, out.Head...), out.Tail...)
 		from := min(offset, int64(len(whole)))
-		piece.Data = whole[from:min(from+limit, int64(len(whole)))]
+		piece.Data, piece.Kept = whole[from:min(from+limit, int64(len(whole)))], out.Total
 		return piece, nil
 	}
-	file, _, err := s.ports.Artifacts.Open(ctx, record.RunID, outputName(stream))
+	file, kept, err := s.ports.Artifacts.Open(ctx, record.RunID, outputName(stream))
 	if err != nil {
 		return piece, core.Errorf(core.ErrNotFound, "the full %s of the run is not kept any more", stream)
 	}
 	defer func() { _ = file.Close() }() // it was only read
+	piece.Kept = kept.Size
 	if _, err := file.Seek(offset, io.SeekStart); err != nil {
 		return piece, err
 	}
@@ -127,8 +136,8 @@ func (s *Service) WriteStdin(ctx context.Context, owner, id string, data []byte,
 	}
 	u := s.runs.find(owner, id)
 	if u == nil {
-		if _, err := s.keptRun(ctx, owner, id); err != nil {
-			return err
+		if record, err := s.keptRun(ctx, owner, id); err != nil || record.Status == core.StatusRunning {
+			return cmp.Or(err, errElsewhere())
 		}
 		return core.Errorf(core.ErrInvalid, "the run has ended and reads no input any more")
 	}
@@ -170,7 +179,11 @@ func (u *underway) feed(ctx context.Context, data []byte, end bool) error {
 func (s *Service) CancelRun(ctx context.Context, owner, id string) (core.Record, error) {
 	u := s.runs.find(owner, id)
 	if u == nil {
-		return s.keptRun(ctx, owner, id)
+		record, err := s.keptRun(ctx, owner, id)
+		if err == nil && record.Status == core.StatusRunning {
+			return core.Record{}, errElsewhere()
+		}
+		return record, err
 	}
 	u.cancel()
 	select {

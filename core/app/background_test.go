@@ -138,7 +138,7 @@ func TestAStoreThatTakesNothing(t *testing.T) {
 			t.Errorf("%s: got %q, %v", what, got.Status, err)
 		}
 	}
-	if piece, err := s.ReadOutput(t.Context(), "local", record.RunID, core.Stdout, 0, 9); string(piece.Data) != "done\n" || !piece.Ended {
+	if piece, err := s.ReadOutput(t.Context(), "local", record.RunID, core.Stdout, 0, 9); string(piece.Data) != "done\n" || !piece.Ended || piece.Kept != 5 {
 		t.Errorf("read_output: got %+v, %v", piece, err)
 	}
 	if list, err := s.Runs(t.Context(), "local", time.Time{}, 9); err != nil || len(list) != 1 || list[0].State != core.RunEnded {
@@ -176,8 +176,32 @@ func TestOutputIsNotWhatTheProgramSays(t *testing.T) {
 	if want := []string{"stdout (2).txt", "stderr.txt", "stdout.txt"}; !slices.Equal(names, want) {
 		t.Errorf("the files are %q, want %q", names, want)
 	}
-	if piece, err := s.ReadOutput(t.Context(), "local", record.RunID, core.Stdout, 10, 5); err != nil || string(piece.Data) != "ooooo" {
+	if piece, err := s.ReadOutput(t.Context(), "local", record.RunID, core.Stdout, 10, 5); err != nil || string(piece.Data) != "ooooo" || piece.Kept != 100 || piece.Total != 1000 {
 		t.Errorf("got %+v, %v", piece, err)
+	}
+}
+
+// TestARunOfAnotherServer is seen, but not reached.
+func TestARunOfAnotherServer(t *testing.T) {
+	w := newWorld()
+	let := w.holding()
+	defer let()
+	one, two := w.service(t, sessionSettings()), w.another(t, sessionSettings())
+	r := cell("x")
+	r.Background = true
+	record, err := one.RunOnce(t.Context(), r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := two.GetRun(t.Context(), "local", record.RunID, 0); err != nil || got.Status != core.StatusRunning {
+		t.Errorf("get_run: got %q, %v", got.Status, err)
+	}
+	_, cancel := two.CancelRun(t.Context(), "local", record.RunID)
+	input := two.WriteStdin(t.Context(), "local", record.RunID, []byte("x"), false)
+	for _, err := range []error{cancel, input} {
+		if core.KindOf(err) != core.ErrUnavailable || core.HintOf(err) == "" {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 
