@@ -13,10 +13,14 @@ import (
 type sessionStore struct {
 	mu     sync.Mutex
 	all    []core.Session
-	listed func() // called once they have been listed
+	listed func()             // called once they have been listed
+	added  func(core.Session) // called once one is there
 }
 
 func (s *sessionStore) Add(_ context.Context, added core.Session) error {
+	if s.added != nil {
+		defer func() { s.added(added) }()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, other := range s.all {

@@ -90,6 +90,17 @@ func (h *held) connect(dial func() (execution.Guest, error)) (execution.Guest, e
 	return guest, err
 }
 
+// adopt takes the stream over that the session's box was made with, unless somebody was quicker.
+func (h *held) adopt(guest execution.Guest) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.guest != nil {
+		_ = guest.Close() // there is another
+		return
+	}
+	h.guest = guest
+}
+
 func (h *held) disconnect() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -171,8 +182,7 @@ func (r *run) openSession(ctx context.Context, asked core.SessionRequest, idle t
 		box.discard()
 		return core.Session{}, err
 	}
-	held := r.sessions.hold(made.ID)
-	held.guest = box.guest
+	r.sessions.hold(made.ID).adopt(box.guest)
 	return made, nil
 }
 

@@ -92,8 +92,7 @@ func (r *run) play(ctx context.Context, guest execution.Guest, session core.Sess
 		if exit, err = r.explainSessionLoss(ctx, session, err); err != nil {
 			return core.Record{}, err
 		}
-	}
-	if exit.StateLost {
+	} else if exit.StateLost {
 		exit.Warnings = append(exit.Warnings, "the interpreter of the sandbox ended: its variables and imports are gone, its files are still there")
 	}
 	return r.conclude(ctx, guest, exit), nil

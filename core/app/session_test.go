@@ -264,6 +264,62 @@ func TestTheEndOfASessionSparesItsRun(t *testing.T) {
 	}
 }
 
+// TestASessionIsUsedAsSoonAsItIsKnown: whoever is quicker than its maker leaves no stream open.
+func TestASessionIsUsedAsSoonAsItIsKnown(t *testing.T) {
+	w := newWorld()
+	s := w.service(t, sessionSettings())
+	w.sessions.added = func(session core.Session) {
+		if _, err := s.RunInSession(t.Context(), session.ID, cell("x"), nil); err != nil {
+			t.Error(err)
+		}
+	}
+	session, err := s.OpenSession(t.Context(), core.SessionRequest{Tenant: "local"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.StopSession(t.Context(), "local", session.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.guests != 0 {
+		t.Errorf("%d streams are open", w.guests)
+	}
+}
+
+// TestASessionWhoseBoxDied: the record says once what is lost.
+func TestASessionWhoseBoxDied(t *testing.T) {
+	for name, c := range map[string]struct {
+		exit core.Exit
+		err  error
+		want string
+	}{
+		"box":         {core.Exit{}, core.Errorf(core.ErrUnavailable, "lost"), "the box itself ran out of memory and ended: what the program printed and wrote is lost"},
+		"interpreter": {core.Exit{StateLost: true}, nil, "the interpreter of the sandbox ended: its variables and imports are gone, its files are still there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			s := w.service(t, sessionSettings())
+			session, err := s.OpenSession(t.Context(), core.SessionRequest{Tenant: "local"}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.run = func(context.Context, core.RunSpec) (core.Exit, error) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				box := w.boxes[session.Box]
+				box.OOMKilled = c.err != nil
+				w.boxes[session.Box] = box
+				return c.exit, c.err
+			}
+			record, err := s.RunInSession(t.Context(), session.ID, cell("x"), nil)
+			if err != nil || len(record.Warnings) != 1 || record.Warnings[0] != c.want {
+				t.Errorf("got %q, %v", record.Warnings, err)
+			}
+		})
+	}
+}
+
 // TestSweepLeavesSessions: a box of a session stays whichever server made it; one that no store knows goes.
 func TestSweepLeavesSessions(t *testing.T) {
 	w := newWorld()
