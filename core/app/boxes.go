@@ -71,8 +71,29 @@ func (s Settings) boxSpec(image, digest string) core.BoxSpec {
 	}
 }
 
-// connectLimit bounds making a box: an engine that hangs must not hang the caller.
+// connectLimit bounds making a box, and each use of one that should not take long: an engine that hangs must not hang the caller.
 const connectLimit = 2 * time.Minute
+
+// patiently does something with a box, which is given up if it hangs.
+func patiently(ctx context.Context, do func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	err := do(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return core.Errorf(core.ErrUnavailable, "the box did not answer within %s", connectLimit).
+			WithHint("try once more; the server's log may say more")
+	}
+	return err
+}
+
+// dial connects to the agent of a box that was there a moment ago.
+func (s *Service) dial(ctx context.Context, on *place, box string) (guest execution.Guest, err error) {
+	err = patiently(ctx, func(ctx context.Context) error {
+		guest, err = s.ports.Guests.Connect(ctx, on.backend, box)
+		return err
+	})
+	return guest, err
+}
 
 // open returns a box that lives for the given time at least: one that waits, or else a new one.
 func (b *boxes) open(ctx context.Context, on *place, spec core.BoxSpec, lifetime time.Duration) (*box, error) {

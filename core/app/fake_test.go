@@ -192,7 +192,7 @@ func (w *world) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error)
 		}
 	}
 	w.specs = append(w.specs, spec)
-	w.boxes[id] = core.Box{ID: id, Labels: spec.Labels, Created: w.now, Warnings: w.warns}
+	w.boxes[id] = core.Box{ID: id, State: core.BoxRunning, Labels: spec.Labels, Created: w.now, Warnings: w.warns}
 	return w.boxes[id], nil
 }
 
@@ -245,8 +245,11 @@ func (w *world) RemoveVolume(_ context.Context, name string) error {
 
 // The guests.
 
-func (w *world) Connect(_ context.Context, backend execution.Backend, id string) (execution.Guest, error) {
+func (w *world) Connect(ctx context.Context, backend execution.Backend, id string) (execution.Guest, error) {
 	there := backend.(*world)
+	if there.hangs(ctx, "connect"); ctx.Err() != nil {
+		return nil, core.ContextError(ctx)
+	}
 	there.mu.Lock()
 	defer there.mu.Unlock()
 	if _, exists := there.boxes[id]; !exists {
@@ -290,7 +293,12 @@ func (guest) WriteStdin(context.Context, string, []byte, bool) error {
 	return core.Errorf(core.ErrNotFound, "this box knows no such run")
 }
 
-func (guest) Variables(context.Context) ([]core.Variable, error) { return nil, nil }
+func (g guest) Variables(ctx context.Context) ([]core.Variable, error) {
+	if g.hangs(ctx, "variables"); ctx.Err() != nil {
+		return nil, core.ContextError(ctx)
+	}
+	return nil, g.step("variables")
+}
 
 func (g guest) ListFiles(_ context.Context, dir string, _ bool) ([]core.FileEntry, error) {
 	var entries []core.FileEntry
@@ -320,7 +328,10 @@ func (g guest) ReadPiece(_ context.Context, path string, offset, limit int64) (c
 	return core.FilePiece{Data: []byte(data[begin:min(begin+limit, size)]), Offset: offset, Total: size}, g.step("read")
 }
 
-func (g guest) WriteFile(_ context.Context, path string, r io.Reader) error {
+func (g guest) WriteFile(ctx context.Context, path string, r io.Reader) error {
+	if g.hangs(ctx, "write"); ctx.Err() != nil {
+		return core.ContextError(ctx)
+	}
 	data, err := io.ReadAll(r)
 	g.contents[path] = string(data)
 	return errors.Join(err, g.step("write"))

@@ -101,7 +101,7 @@ func (r *run) rejoin(ctx context.Context, known core.Run) (execution.Guest, core
 	waiting, cancel := context.WithTimeout(ctx, max(left, 0)+overdue)
 	defer cancel()
 	for {
-		guest, err := r.ports.Guests.Connect(waiting, r.backend, known.Box)
+		guest, err := r.dial(waiting, r.place, known.Box)
 		if err == nil {
 			var exit core.Exit
 			r.under.begin(guest, known.Backend, known.Box, known.Begun)

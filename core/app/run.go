@@ -205,10 +205,8 @@ const overdue = 15 * time.Second
 // execute puts the files in and runs the program. With a program whose timeout the agent should
 // have ended long ago, the agent is not to be trusted any more: it is given up.
 func (r *run) execute(ctx context.Context, guest execution.Guest, box string) (core.Exit, error) {
-	for _, f := range r.files {
-		if err := guest.WriteFile(ctx, f.Name, bytes.NewReader(f.Content)); err != nil {
-			return core.Exit{}, fmt.Errorf("file %q could not be put into the box: %w", f.Name, err)
-		}
+	if err := patiently(ctx, func(ctx context.Context) error { return r.upload(ctx, guest) }); err != nil {
+		return core.Exit{}, err
 	}
 	r.clock.enter(core.PhaseRun)
 	r.runs.begin(ctx, r.under, guest, r.name, box)
@@ -216,6 +214,16 @@ func (r *run) execute(ctx context.Context, guest execution.Guest, box string) (c
 	ctx, cancel := context.WithTimeout(ctx, r.spec.Timeout+overdue)
 	defer cancel()
 	return guest.Run(ctx, r.spec, r.sink())
+}
+
+// upload puts the run's files into its box.
+func (r *run) upload(ctx context.Context, guest execution.Guest) error {
+	for _, f := range r.files {
+		if err := guest.WriteFile(ctx, f.Name, bytes.NewReader(f.Content)); err != nil {
+			return fmt.Errorf("file %q could not be put into the box: %w", f.Name, err)
+		}
+	}
+	return nil
 }
 
 func (r *run) sink() func(core.Stream, []byte) {

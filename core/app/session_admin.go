@@ -68,7 +68,15 @@ func (s *Service) Inspect(ctx context.Context, owner, idOrName string) ([]core.V
 	if err != nil {
 		return nil, err
 	}
-	return guest.Variables(ctx)
+	var variables []core.Variable
+	err = patiently(ctx, func(ctx context.Context) error {
+		variables, err = guest.Variables(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, r.lossOf(ctx, session, err)
+	}
+	return variables, nil
 }
 
 // endSessions ends the sessions that this server used last, as it ends itself, and those of servers that were

@@ -100,9 +100,7 @@ func (r *run) play(ctx context.Context, guest execution.Guest, session core.Sess
 
 // reach returns the session's guest. A box that is not there any more ends the session.
 func (r *run) reach(ctx context.Context, held *held, session core.Session) (execution.Guest, error) {
-	guest, err := held.connect(func() (execution.Guest, error) {
-		return r.ports.Guests.Connect(ctx, r.backend, session.Box)
-	})
+	guest, err := held.connect(func() (execution.Guest, error) { return r.dial(ctx, r.place, session.Box) })
 	if err != nil {
 		return nil, r.lossOf(ctx, session, err)
 	}

@@ -287,6 +287,63 @@ func TestASessionIsUsedAsSoonAsItIsKnown(t *testing.T) {
 	}
 }
 
+// TestABoxThatHangs is given up after a while, and keeps nobody for ever; it may answer later.
+func TestABoxThatHangs(t *testing.T) {
+	run := func(ctx context.Context, s *app.Service) error {
+		r := cell("x")
+		r.Files = []core.Input{{Name: "a", Content: []byte("x")}}
+		_, err := s.RunInSession(ctx, "s", r, nil)
+		return err
+	}
+	inspect := func(ctx context.Context, s *app.Service) error {
+		_, err := s.Inspect(ctx, "local", "s")
+		return err
+	}
+	for name, c := range map[string]struct {
+		step string
+		do   func(context.Context, *app.Service) error
+	}{
+		"dial": {"connect", run}, "upload": {"write", run}, "inspect": {"variables", inspect}, "dial to inspect": {"connect", inspect},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.kept(t, "s")
+				limits := sessionSettings()
+				limits.SyncLimit, limits.MaxConcurrent = 0, 1
+				s := w.service(t, limits)
+				w.hang = c.step
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if err := c.do(ctx, s); core.KindOf(err) != core.ErrUnavailable {
+					t.Errorf("got %v", err)
+				}
+				w.hang = ""
+				if err := run(ctx, s); err != nil {
+					t.Errorf("later: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestInspectTellsThatASessionIsOver.
+func TestInspectTellsThatASessionIsOver(t *testing.T) {
+	w := newWorld()
+	s := w.service(t, sessionSettings())
+	session, err := s.OpenSession(t.Context(), core.SessionRequest{Tenant: "local"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mu.Lock()
+	delete(w.boxes, session.Box)
+	w.fail["variables"] = core.Errorf(core.ErrUnavailable, "the stream was lost")
+	w.mu.Unlock()
+	if _, err := s.Inspect(t.Context(), "local", session.ID); core.KindOf(err) != core.ErrSessionExpired {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestASessionWhoseBoxDied: the record says once what is lost.
 func TestASessionWhoseBoxDied(t *testing.T) {
 	for name, c := range map[string]struct {
