@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"os"
-	"path"
 	"slices"
 	"time"
 
@@ -54,27 +53,24 @@ func listed(name string, e entry) core.FileEntry {
 }
 
 // folder opens a folder, and returns what the paths of the files in it begin with.
-func (w *Workspace) folder(dir string) (*os.File, string, error) {
-	prefix := ""
-	if dir == "" {
-		dir = "."
-	} else {
-		prefix = dir + "/"
-		if err := CheckPath(dir); err != nil {
-			return nil, "", err
-		}
-		if err := w.refuseLinks(dir); err != nil {
-			return nil, "", err
-		}
+func (w *Workspace) folder(name string) (folder *os.File, prefix string, err error) {
+	if name == "" {
+		folder, err = openFolder(w.root, ".")
+		return folder, "", describe(".", err)
 	}
-	file, err := w.root.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	switch {
-	case errors.Is(err, unix.ENOTDIR):
-		return nil, "", core.Errorf(core.ErrInvalid, "%q is not a folder", dir)
-	case err != nil:
-		return nil, "", describe(dir, err)
+	if err := CheckPath(name); err != nil {
+		return nil, "", err
 	}
-	return file, prefix, nil
+	dir, last, err := w.parent(name, false)
+	if err != nil {
+		return nil, "", describe(name, err)
+	}
+	defer dir.Close() //nolint:errcheck // only read
+	folder, err = openFolder(dir, last)
+	if errors.Is(err, unix.ENOTDIR) {
+		err = core.Errorf(core.ErrInvalid, "%q is not a folder", name)
+	}
+	return folder, name + "/", describe(name, err)
 }
 
 // Remove removes a file, or a link but not what it leads to.
@@ -82,16 +78,14 @@ func (w *Workspace) Remove(name string) error {
 	if err := CheckPath(name); err != nil {
 		return err
 	}
-	if err := w.refuseLinks(path.Dir(name)); err != nil {
-		return err
-	}
-	info, err := w.root.Lstat(name)
+	dir, last, err := w.parent(name, false)
 	if err != nil {
 		return describe(name, err)
 	}
-	if info.IsDir() {
+	defer dir.Close() //nolint:errcheck // only read
+	if e, err := look(dir, last); err == nil && e.is(unix.S_IFDIR) {
 		return core.Errorf(core.ErrInvalid, "%q is a folder", name).
 			WithHint("a command removes a folder with all that is in it: rm -r")
 	}
-	return describe(name, w.root.Remove(name))
+	return describe(name, unix.Unlinkat(int(dir.Fd()), last, 0))
 }

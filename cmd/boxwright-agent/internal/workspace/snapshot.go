@@ -46,11 +46,10 @@ func (e entry) is(kind uint32) bool { return e.mode&unix.S_IFMT == kind }
 
 // Snapshot walks the workspace, and remembers the walk as the beginning of a run until the next one.
 func (w *Workspace) Snapshot() *Snapshot {
-	s := walk(w.dir, maxEntries, maxDepth)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.since = s
-	return s
+	w.since = walk(w.dir, maxEntries, maxDepth)
+	return w.since
 }
 
 // walker goes by folders' descriptors and never by paths, so that neither links nor very deep trees
@@ -99,11 +98,10 @@ func (w *walker) visit(dir *os.File, prefix, name string, depth int) {
 	if strings.HasPrefix(name, partPrefix) && strings.HasSuffix(name, partSuffix) {
 		return
 	}
-	var stat unix.Stat_t
-	if err := unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	e, err := look(dir, name)
+	if err != nil {
 		return // gone meanwhile
 	}
-	e := entryOf(&stat)
 	w.snapshot.entries[prefix+name] = e
 	if !e.is(unix.S_IFDIR) || w.flat {
 		return
@@ -112,10 +110,10 @@ func (w *walker) visit(dir *os.File, prefix, name string, depth int) {
 		w.snapshot.cut = true
 		return
 	}
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	folder, err := openFolder(dir, name)
 	if err != nil {
 		w.snapshot.closed = append(w.snapshot.closed, prefix+name)
 		return
 	}
-	w.folder(os.NewFile(uintptr(fd), name), prefix+name+"/", depth-1)
+	w.folder(folder, prefix+name+"/", depth-1)
 }

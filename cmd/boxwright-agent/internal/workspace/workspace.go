@@ -12,8 +12,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -24,7 +22,7 @@ import (
 
 // Workspace is the folder that host and code share.
 type Workspace struct {
-	root *os.Root
+	root *os.File
 	dir  string
 
 	mu    sync.Mutex
@@ -33,11 +31,11 @@ type Workspace struct {
 
 // Open opens the workspace at dir.
 func Open(dir string) (*Workspace, error) {
-	root, err := os.OpenRoot(dir)
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, core.Errorf(core.ErrUnsupported, "the workspace cannot be opened: %w", err)
 	}
-	return &Workspace{root: root, dir: dir}, nil
+	return &Workspace{root: os.NewFile(uintptr(fd), dir), dir: dir}, nil
 }
 
 // Open opens a regular file for reading.
@@ -45,14 +43,17 @@ func (w *Workspace) Open(name string) (*os.File, error) {
 	if err := CheckPath(name); err != nil {
 		return nil, err
 	}
-	if err := w.refuseLinks(name); err != nil {
-		return nil, err
-	}
-	// Without O_NONBLOCK a fifo would hold the caller up until somebody writes to it.
-	file, err := w.root.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	dir, last, err := w.parent(name, false)
 	if err != nil {
 		return nil, describe(name, err)
 	}
+	defer dir.Close() //nolint:errcheck // only read
+	// Without O_NONBLOCK a fifo would hold the caller up until somebody writes to it.
+	fd, err := unix.Openat(int(dir.Fd()), last, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, describe(name, err)
+	}
+	file := os.NewFile(uintptr(fd), name)
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		err = core.Errorf(core.ErrInvalid, "%q is not a regular file", name)
@@ -64,31 +65,13 @@ func (w *Workspace) Open(name string) (*os.File, error) {
 	return file, nil
 }
 
-// refuseLinks fails if a part of name is a symbolic link. That a part becomes one afterwards can only
-// lead to another file of the workspace: os.Root sees to that.
-func (w *Workspace) refuseLinks(name string) error {
-	for i := 0; i <= len(name); i++ {
-		if i < len(name) && name[i] != '/' {
-			continue
-		}
-		info, err := w.root.Lstat(name[:i])
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			return describe(name, err)
-		case info.Mode()&fs.ModeSymlink != 0:
-			return core.Errorf(core.ErrInvalid, "%q is a symbolic link; links are not followed", name[:i])
-		}
-	}
-	return nil
-}
-
 // Part is a file that is being written. It appears under its name when it is committed.
 type Part struct {
 	w    *Workspace
 	name string
-	temp string
+	dir  *os.File // that it is in
+	last string   // its name in there
+	temp string   // as long as it is not whole
 	file *os.File
 }
 
@@ -97,24 +80,28 @@ func (w *Workspace) Create(name string) (*Part, error) {
 	if err := CheckPath(name); err != nil {
 		return nil, err
 	}
-	folder := path.Dir(name)
-	if folder != "." {
-		if err := w.refuseLinks(folder); err != nil {
-			return nil, err
-		}
-		if err := w.root.MkdirAll(folder, 0o777); err != nil {
-			return nil, describe(name, err)
-		}
-	}
-	if info, err := w.root.Lstat(name); err == nil && info.IsDir() {
-		return nil, core.Errorf(core.ErrInvalid, "%q is a folder", name)
-	}
-	temp := path.Join(folder, partPrefix+rand.Text()+partSuffix)
-	file, err := w.root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	dir, last, err := w.parent(name, true)
 	if err != nil {
 		return nil, describe(name, err)
 	}
-	return &Part{w: w, name: name, temp: temp, file: file}, nil
+	part, err := w.begin(name, dir, last)
+	if err != nil {
+		_ = dir.Close()
+		return nil, describe(name, err)
+	}
+	return part, nil
+}
+
+func (w *Workspace) begin(name string, dir *os.File, last string) (*Part, error) {
+	if e, err := look(dir, last); err == nil && e.is(unix.S_IFDIR) {
+		return nil, core.Errorf(core.ErrInvalid, "%q is a folder", name)
+	}
+	temp := partPrefix + rand.Text() + partSuffix
+	fd, err := unix.Openat(int(dir.Fd()), temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	return &Part{w: w, name: name, dir: dir, last: last, temp: temp, file: os.NewFile(uintptr(fd), name)}, nil
 }
 
 // Write adds bytes.
@@ -130,39 +117,35 @@ func (p *Part) Commit() error {
 	if err := p.file.Close(); err != nil {
 		return describe(p.name, err)
 	}
-	if err := p.w.root.Rename(p.temp, p.name); err != nil {
+	if err := p.w.appear(p); err != nil {
 		return describe(p.name, err)
 	}
 	p.temp = ""
-	p.w.written(p.name)
 	return nil
 }
 
-// Discard removes what was not committed; after Commit it does nothing.
+// Discard removes what was not committed; after Commit it only closes.
 func (p *Part) Discard() {
 	_ = p.file.Close()
 	if p.temp != "" {
-		_ = p.w.root.Remove(p.temp)
+		_ = unix.Unlinkat(int(p.dir.Fd()), p.temp, 0)
 	}
+	_ = p.dir.Close()
 }
 
-// written keeps a file that the host writes during a run from being taken for the run's.
-func (w *Workspace) written(name string) {
+// appear keeps a file that the host writes during a run from being taken for the run's: it is there before the
+// run's snapshot is made, or put into it.
+func (w *Workspace) appear(p *Part) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.since == nil {
-		return
+	dir := int(p.dir.Fd())
+	if err := unix.Renameat(dir, p.temp, dir, p.last); err != nil || w.since == nil {
+		return err
 	}
-	info, err := w.root.Lstat(name)
-	if err != nil {
-		return
+	if e, err := look(p.dir, p.last); err == nil {
+		w.since.entries[p.name] = e
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		w.since.entries[name] = entry{
-			mode: stat.Mode, size: stat.Size, inode: stat.Ino,
-			mtime: unix.Timespec(stat.Mtim), ctime: unix.Timespec(stat.Ctim),
-		}
-	}
+	return nil
 }
 
 // ReadAt reads a piece of a regular file, and tells how many bytes the file has: exactly so many as end the
@@ -207,7 +190,7 @@ func describe(name string, err error) error {
 			WithHint("remove files from %s or ask for a larger disk", core.GuestWork)
 	case errors.Is(err, fs.ErrPermission):
 		return core.Errorf(core.ErrInvalid, "the permissions of %q do not allow it", name)
-	case errors.Is(err, syscall.ELOOP), strings.Contains(err.Error(), "escapes from parent"):
+	case errors.Is(err, syscall.ELOOP):
 		return core.Errorf(core.ErrInvalid, "%q leads through a symbolic link; links are not followed", name)
 	case errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ENXIO), errors.Is(err, fs.ErrExist):
 		return core.Errorf(core.ErrInvalid, "%q is not a regular file, or lies in something that is not a folder", name)

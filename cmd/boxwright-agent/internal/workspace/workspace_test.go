@@ -240,6 +240,22 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// TestTheHostsFilesAreNotTheRuns, also when they come at the moment in which a run begins.
+func TestTheHostsFilesAreNotTheRuns(t *testing.T) {
+	w, _ := open(t)
+	for i := range 200 {
+		written := make(chan error)
+		go func() { written <- write(w, fmt.Sprintf("d%d/f", i), "x") }()
+		before := w.Snapshot()
+		if err := <-written; err != nil {
+			t.Fatal(err)
+		}
+		if changes := w.Changes(before); len(changes.Files) > 0 {
+			t.Fatalf("the run is said to have written %v", changes.Files)
+		}
+	}
+}
+
 func TestManyFilesAreBounded(t *testing.T) {
 	w, dir := open(t)
 	before := w.Snapshot()
