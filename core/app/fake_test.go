@@ -121,6 +121,13 @@ func (w *world) time() time.Time {
 	return w.now
 }
 
+// pass has some time pass.
+func (w *world) pass(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
 func (w *world) newID() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -50,12 +50,12 @@ func (r *run) within(ctx context.Context, idOrName string) (core.Record, error) 
 	if r.place, err = r.Service.place(session.Backend); err != nil {
 		return core.Record{}, err
 	}
+	defer r.busy(session)() // to wait is not to be idle
 	ticket, err := r.admit(ctx, claim{tenant: r.tenant, backend: r.name, kind: claimCall}, r.queued)
 	if err != nil {
 		return core.Record{}, err
 	}
 	defer ticket.release()
-	defer r.busy(session)()
 	r.clock.enter(core.PhaseBox)
 	guest, err := r.reach(ctx, held, session)
 	if err != nil {

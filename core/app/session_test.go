@@ -148,9 +148,7 @@ func TestSessionsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.mu.Lock()
-		w.now = w.now.Add(pass)
-		w.mu.Unlock()
+		w.pass(pass)
 		if err := s.SweepOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -285,6 +283,40 @@ func TestASessionIsUsedAsSoonAsItIsKnown(t *testing.T) {
 	if w.guests != 0 {
 		t.Errorf("%d streams are open", w.guests)
 	}
+}
+
+// TestWaitingIsNotIdle: a session lives on while its call waits for a place to run.
+func TestWaitingIsNotIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		let := w.holding()
+		limits := sessionSettings()
+		limits.MaxConcurrent, limits.MaxWait, limits.SyncLimit = 1, time.Hour, 0
+		s := w.service(t, limits)
+		idle := 10 * time.Second
+		session, err := s.OpenSession(t.Context(), core.SessionRequest{Tenant: "local", IdleTimeout: &idle}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results := make(chan error, 2)
+		go func() { _, err := s.RunOnce(t.Context(), cell("x"), nil); results <- err }()
+		synctest.Wait()
+		go func() { _, err := s.RunInSession(t.Context(), session.ID, cell("x"), nil); results <- err }()
+		for range 30 {
+			time.Sleep(2 * time.Second)
+			w.pass(2 * time.Second)
+			synctest.Wait()
+			if err := s.SweepOnce(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		let()
+		for range 2 {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // TestABoxThatHangs is given up after a while, and keeps nobody for ever; it may answer later.

@@ -26,7 +26,7 @@ func (w *world) another(t *testing.T, s app.Settings) *app.Service {
 	service := app.New(app.Ports{
 		Backends: backends, Guests: w, Artifacts: (*files)(w), Installer: w, Index: (*index)(w), Sessions: w.sessions, Runs: w.runs,
 		Instance: "inst", Server: "you", Alive: func(server string) bool { return w.alive[server] },
-		Now: func() time.Time { return w.now }, NewID: w.newID, Log: discard(),
+		Now: w.time, NewID: w.newID, Log: discard(),
 	}, s)
 	t.Cleanup(func() {
 		_ = service.Close(context.Background())
@@ -48,9 +48,7 @@ func TestWhatAnotherServerRemoved(t *testing.T) {
 	if err := two.StopSession(t.Context(), "local", session.ID); err != nil {
 		t.Fatal(err)
 	}
-	w.mu.Lock()
-	w.now = w.now.Add(time.Minute)
-	w.mu.Unlock()
+	w.pass(time.Minute)
 	if err := one.SweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
