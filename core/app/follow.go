@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -17,7 +18,7 @@ func (s *Service) launch(ctx context.Context, j job, session string, progress fu
 	go func() {
 		defer release()
 		defer r.tidy()
-		record, err := do(r, working)
+		record, err := r.guard(func() (core.Record, error) { return do(r, working) })
 		if err != nil && working.Err() != nil && !errors.Is(err, core.ErrCancelled) {
 			err = cancelled(working)
 		}
@@ -25,6 +26,17 @@ func (s *Service) launch(ctx context.Context, j job, session string, progress fu
 	}()
 	defer u.leave()
 	return s.follow(ctx, u, j.background)
+}
+
+// guard has a fault of ours end the run, not the server.
+func (r *run) guard(do func() (core.Record, error)) (record core.Record, err error) {
+	defer func() {
+		if trouble := recover(); trouble != nil {
+			r.ports.Log.Error("a run panicked", "run", r.spec.ID, "panic", trouble, "stack", string(debug.Stack()))
+			err = core.Errorf(core.ErrInternal, "the server made a mistake while it ran the code").WithHint("the server's log says more")
+		}
+	}()
+	return do()
 }
 
 // follow waits for the end of a run, but no longer than until the ceiling of calls: then, or as soon as the

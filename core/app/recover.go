@@ -44,7 +44,7 @@ func (s *Service) takeUp(known core.Run) {
 		r := &run{Service: s, job: job{tenant: known.Owner}, under: u, progress: func(core.Progress) {}, clock: newStopwatch(s.ports.Now)}
 		r.spec.ID = known.ID
 		defer r.tidy()
-		record, err := r.resume(working, known)
+		record, err := r.guard(func() (core.Record, error) { return r.resume(working, known) })
 		if err != nil {
 			s.runs.lose(working, u, err)
 			return

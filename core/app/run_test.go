@@ -85,6 +85,29 @@ func TestEachFailingStepLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestAFaultOfOurs ends the run and leaves nothing, and the server goes on.
+func TestAFaultOfOurs(t *testing.T) {
+	w := newWorld()
+	s := w.service(t, sessionSettings())
+	w.run = func(context.Context, core.RunSpec) (core.Exit, error) { panic("a fault") }
+	for name, run := range map[string]func() (core.Record, error){
+		"run":     func() (core.Record, error) { return s.RunOnce(t.Context(), request("x"), nil) },
+		"session": func() (core.Record, error) { return s.RunInSession(t.Context(), "", cell("x"), nil) },
+	} {
+		for range 2 {
+			if _, err := run(); core.KindOf(err) != core.ErrInternal || core.HintOf(err) == "" {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if boxes, _, _ := w.counts(); boxes != 0 {
+		t.Errorf("%d boxes are left", boxes)
+	}
+}
+
 func TestFailingCollectionIsAWarning(t *testing.T) {
 	for step, want := range map[string]string{"read": "could not be kept", "keep": "could not be kept", "output": "the full stdout", "preview": "is not shown"} {
 		t.Run(step, func(t *testing.T) {
