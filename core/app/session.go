@@ -15,8 +15,14 @@ import (
 // process needs to use it: its stream and its queue.
 type sessions struct {
 	mu      sync.Mutex
-	held    map[string]*held // by id
-	opening map[string]*line // by connection: two first calls make one session
+	held    map[string]*held  // by id
+	opening map[string]*first // by connection: two first calls make one session
+}
+
+// first are the calls of a connection that want its session.
+type first struct {
+	line  line
+	calls int
 }
 
 // held is a session in use by this server.
@@ -28,7 +34,7 @@ type held struct {
 }
 
 func newSessions() *sessions {
-	return &sessions{held: map[string]*held{}, opening: map[string]*line{}}
+	return &sessions{held: map[string]*held{}, opening: map[string]*first{}}
 }
 
 func (s *sessions) hold(id string) *held {
@@ -65,15 +71,38 @@ func (s *sessions) drop(id string) {
 }
 
 // turn keeps the calls of one connection from opening two sessions.
-func (s *sessions) turn(client string) *line {
+func (s *sessions) turn(ctx context.Context, client string, most int) (leave func(), err error) {
+	f := s.join(client)
+	over, err := f.line.enter(ctx, most, func(int) {})
+	if err != nil {
+		s.part(client, f)
+		return nil, err
+	}
+	return func() {
+		over()
+		s.part(client, f)
+	}, nil
+}
+
+func (s *sessions) join(client string) *first {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.opening[client]
-	if l == nil {
-		l = &line{}
-		s.opening[client] = l
+	f := s.opening[client]
+	if f == nil {
+		f = &first{}
+		s.opening[client] = f
 	}
-	return l
+	f.calls++
+	return f
+}
+
+// part forgets the queue with its last call.
+func (s *sessions) part(client string, f *first) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.calls--; f.calls == 0 {
+		delete(s.opening, client)
+	}
 }
 
 // connect returns the stream to the session's agent, and makes it if there is none.
@@ -192,7 +221,7 @@ func (r *run) findSession(ctx context.Context, idOrName string) (core.Session, e
 	if idOrName != "" {
 		return r.session(ctx, r.tenant, idOrName)
 	}
-	leave, err := r.sessions.turn(r.client).enter(ctx, r.settings.Sessions.MaxQueued, func(int) {})
+	leave, err := r.sessions.turn(ctx, r.client, r.settings.Sessions.MaxQueued)
 	if err != nil {
 		return core.Session{}, err
 	}

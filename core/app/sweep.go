@@ -18,8 +18,10 @@ const (
 )
 
 // Sweep removes what crashed servers left, until ctx ends. It begins at once, and waits patiently
-// for an engine that is not there.
+// for an engine that is not there. Close waits for its end.
 func (s *Service) Sweep(ctx context.Context) {
+	ctx, release := s.whileOpen(ctx)
+	defer release()
 	go s.pool.tend(ctx)
 	s.prepare(ctx)
 	for pause := sweepAgain; ; pause = sweepEvery {

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +64,25 @@ func TestWhatAnotherServerRemoved(t *testing.T) {
 	if err := one.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestCloseWaitsForTheSweep, which uses the stores.
+func TestCloseWaitsForTheSweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		var reading atomic.Bool
+		w.runs.looked = func() {
+			reading.Store(true)
+			time.Sleep(time.Second)
+			reading.Store(false)
+		}
+		s := w.service(t, settings())
+		go s.Sweep(t.Context())
+		synctest.Wait()
+		if err := s.Close(t.Context()); err != nil || reading.Load() {
+			t.Errorf("closed while it reads: %v, %v", reading.Load(), err)
+		}
+	})
 }
 
 // TestSweepTakesWhatCouldNotBeRemoved: an engine that is away for longer than a removal tries keeps no box.

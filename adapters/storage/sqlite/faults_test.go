@@ -311,6 +311,33 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// TestADamagedRow costs only itself.
+func TestADamagedRow(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions.db")
+	db := open(t, path)
+	for _, id := range []string{"good", "bad"} {
+		run := someRun(id)
+		run.State = core.RunUnderWay
+		if err := errors.Join(db.Runs().Put(t.Context(), run), db.Sessions().Add(t.Context(), someSession(id))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, damage := range []string{`UPDATE runs SET brief = '{', whole = '{' WHERE id = 'bad'`, `UPDATE sessions SET session = '{' WHERE id = 'bad'`} {
+		if _, err := raw(t, path).ExecContext(t.Context(), damage); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if list, err := db.Runs().UnderWay(t.Context()); err != nil || len(list) != 1 || list[0].ID != "good" {
+		t.Errorf("UnderWay returned %+v, %v", list, err)
+	}
+	if list, err := db.Sessions().List(t.Context(), ""); err != nil || len(list) != 1 || list[0].ID != "good" {
+		t.Errorf("List returned %+v, %v", list, err)
+	}
+	if _, err := db.Runs().Get(t.Context(), "", "bad"); core.KindOf(err) != core.ErrUnavailable {
+		t.Errorf("Get returned %v", err)
+	}
+}
+
 // TestBytesFlipped has a file lie in many places: whatever comes of it is an error or an answer.
 func TestBytesFlipped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")

@@ -124,7 +124,8 @@ func (s *sessions) List(ctx context.Context, owner string) ([]core.Session, erro
 	return collect(ctx, s.db, s.db.decodeSession, s.list, owner)
 }
 
-// collect decodes the one column of all rows.
+// collect decodes the one column of all rows. A row that is damaged is left out, so that it costs only itself:
+// whoever asks for it by its id is told.
 func collect[T any](ctx context.Context, d *DB, decode func([]byte) (T, error), query *sql.Stmt, args ...any) ([]T, error) {
 	rows, err := query.QueryContext(ctx, args...)
 	if err != nil {
@@ -137,11 +138,9 @@ func collect[T any](ctx context.Context, d *DB, decode func([]byte) (T, error), 
 		if err := rows.Scan(&text); err != nil {
 			return nil, d.fault(ctx, err)
 		}
-		item, err := decode(text)
-		if err != nil {
-			return nil, err
+		if item, err := decode(text); err == nil {
+			list = append(list, item)
 		}
-		list = append(list, item)
 	}
 	return list, d.fault(ctx, rows.Err())
 }
