@@ -125,7 +125,7 @@ func TestSessionsCount(t *testing.T) {
 // What a server finds counts as what it began: the box of a session that was kept, and a run that is taken up.
 func TestWhatIsFoundCounts(t *testing.T) {
 	for name, put := range map[string]func(*world){
-		"a session": func(w *world) { w.kept(t, "s") },
+		"a session": func(w *world) { w.kept(t) },
 		"a run":     func(w *world) { w.orphaned(t) },
 	} {
 		t.Run(name, func(t *testing.T) {

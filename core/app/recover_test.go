@@ -13,15 +13,14 @@ import (
 	"github.com/boxwright/boxwright/core/app"
 )
 
-// orphaned puts a run of a dead server, in a box that is there, and returns it.
-func (w *world) orphaned(t *testing.T) core.Run {
+// orphaned puts the run r1 of a dead server, in a box that is there.
+func (w *world) orphaned(t *testing.T) {
 	t.Helper()
 	w.boxes["box"] = core.Box{ID: "box", State: core.BoxRunning, Labels: core.Labels{Instance: "inst", Server: "dead", Purpose: core.PurposeRun}}
 	known := core.Run{ID: "r1", Owner: "local", Backend: "fake", Box: "box", Server: "dead", State: core.RunUnderWay, Started: w.now.Add(-10 * time.Minute), Begun: w.now, Timeout: time.Minute}
 	if err := w.runs.Put(t.Context(), known); err != nil {
 		t.Fatal(err)
 	}
-	return known
 }
 
 // sweeping is a service that sweeps until stop is called.
@@ -137,7 +136,7 @@ func TestOneTakesARunOver(t *testing.T) {
 func TestATakenUpRunHasItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		w.kept(t, "s")
+		w.kept(t)
 		known := core.Run{ID: "r1", Owner: "local", Session: "s", Backend: "fake", Box: "box", Server: "dead", State: core.RunUnderWay, Started: w.now, Begun: w.now, Timeout: time.Minute}
 		if err := w.runs.Put(t.Context(), known); err != nil {
 			t.Fatal(err)

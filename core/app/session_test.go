@@ -167,12 +167,12 @@ func TestSessionsEnd(t *testing.T) {
 	}
 }
 
-// kept is the box of a session that a dead server has left.
-func (w *world) kept(t *testing.T, session string) core.Box {
+// kept is the box of the session s that a dead server has left.
+func (w *world) kept(t *testing.T) core.Box {
 	t.Helper()
 	box := core.Box{ID: "box", State: core.BoxRunning, Created: w.now, Labels: core.Labels{Instance: "inst", Server: "dead", Purpose: core.PurposeSession}}
 	w.boxes["box"] = box
-	kept := core.Session{ID: session, Owner: "local", Backend: "fake", Box: "box", Server: "dead", Created: w.now, Used: w.now, IdleTimeout: time.Hour, MaxAge: time.Hour}
+	kept := core.Session{ID: "s", Owner: "local", Backend: "fake", Box: "box", Server: "dead", Created: w.now, Used: w.now, IdleTimeout: time.Hour, MaxAge: time.Hour}
 	if err := w.sessions.Add(t.Context(), kept); err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestASessionThatIsTakenUpAtTheLastMoment(t *testing.T) {
 			w := newWorld()
 			s := w.service(t, sessionSettings())
 			_ = w.another(t, sessionSettings())
-			w.kept(t, "s")
+			w.kept(t)
 			use := func(used time.Time, server string) func() {
 				return func() {
 					_ = w.sessions.Update(t.Context(), "s", func(kept *core.Session) error {
@@ -340,7 +340,7 @@ func TestABoxThatHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
-				w.kept(t, "s")
+				w.kept(t)
 				limits := sessionSettings()
 				limits.SyncLimit, limits.MaxConcurrent = 0, 1
 				s := w.service(t, limits)
@@ -413,7 +413,7 @@ func TestASessionWhoseBoxDied(t *testing.T) {
 func TestSweepLeavesSessions(t *testing.T) {
 	w := newWorld()
 	s := w.service(t, sessionSettings())
-	box := w.kept(t, "s")
+	box := w.kept(t)
 	_, _ = s.RunOnce(t.Context(), cell("x"), nil) // the backend is in use
 	if err := s.SweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
