@@ -27,10 +27,10 @@ type first struct {
 
 // held is a session in use by this server.
 type held struct {
-	id    string
 	line  line
 	mu    sync.Mutex
 	guest execution.Guest // nil until it is needed
+	over  bool            // it gets no stream any more
 }
 
 func newSessions() *sessions {
@@ -42,7 +42,7 @@ func (s *sessions) hold(id string) *held {
 	defer s.mu.Unlock()
 	h := s.held[id]
 	if h == nil {
-		h = &held{id: id}
+		h = &held{}
 		s.held[id] = h
 	}
 	return h
@@ -105,34 +105,42 @@ func (s *sessions) part(client string, f *first) {
 	}
 }
 
-// connect returns the stream to the session's agent, and makes it if there is none.
+// connect returns the stream to the session's agent, and makes it if there is none. Nobody waits for another's
+// dial, which may hang.
 func (h *held) connect(dial func() (execution.Guest, error)) (execution.Guest, error) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.guest != nil {
-		return h.guest, nil
+	guest := h.guest
+	h.mu.Unlock()
+	if guest != nil {
+		return guest, nil
 	}
 	guest, err := dial()
-	if err == nil {
-		h.guest = guest
+	if err != nil {
+		return nil, err
 	}
-	return guest, err
+	return h.adopt(guest)
 }
 
-// adopt takes the stream over that the session's box was made with, unless somebody was quicker.
-func (h *held) adopt(guest execution.Guest) {
+// adopt keeps a new stream, and returns the one to use: if somebody was quicker, that one's.
+func (h *held) adopt(guest execution.Guest) (execution.Guest, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.guest != nil {
-		_ = guest.Close() // there is another
-		return
+	if h.over || h.guest != nil {
+		_ = guest.Close() // nobody uses it
 	}
-	h.guest = guest
+	switch {
+	case h.over:
+		return nil, core.Errorf(core.ErrUnavailable, "the sandbox has been ended meanwhile")
+	case h.guest == nil:
+		h.guest = guest
+	}
+	return h.guest, nil
 }
 
 func (h *held) disconnect() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.over = true
 	if h.guest != nil {
 		_ = h.guest.Close() // the box is gone, or about to go
 		h.guest = nil
@@ -211,7 +219,7 @@ func (r *run) openSession(ctx context.Context, asked core.SessionRequest, idle t
 		box.discard()
 		return core.Session{}, err
 	}
-	r.sessions.hold(made.ID).adopt(box.guest)
+	_, _ = r.sessions.hold(made.ID).adopt(box.guest) // if it has been ended by now, its next call is told
 	return made, nil
 }
 

@@ -359,6 +359,29 @@ func TestABoxThatHangs(t *testing.T) {
 	}
 }
 
+// TestAHangingDialKeepsNobody from ending the session.
+func TestAHangingDialKeepsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.kept(t)
+		s := w.service(t, sessionSettings())
+		w.hang = "connect"
+		asked := make(chan error)
+		go func() {
+			_, err := s.Inspect(t.Context(), "local", "s")
+			asked <- err
+		}()
+		synctest.Wait()
+		began := time.Now()
+		if err := s.StopSession(t.Context(), "local", "s"); err != nil || time.Since(began) > 10*time.Second {
+			t.Errorf("it took %s: %v", time.Since(began), err)
+		}
+		if err := <-asked; err == nil {
+			t.Error("the variables of an ended sandbox were told")
+		}
+	})
+}
+
 // TestInspectTellsThatASessionIsOver.
 func TestInspectTellsThatASessionIsOver(t *testing.T) {
 	w := newWorld()

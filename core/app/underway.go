@@ -163,9 +163,12 @@ func (l *ledger) save(ctx context.Context, u *underway) error {
 	keeping, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepLimit)
 	defer cancel()
 	err := l.ports.Runs.Put(keeping, run)
-	if err == nil || errors.Is(err, core.ErrInvalid) { // kept, or somebody else's by now
+	if errors.Is(err, core.ErrInvalid) { // it never will: the run is somebody else's by now
+		l.ports.Log.Warn("the store refuses a run's result", "run", u.id, "error", err)
+		err = nil
+	}
+	if err == nil {
 		l.forget(u)
-		return nil
 	}
 	return err
 }
