@@ -132,6 +132,21 @@ func TestOneTakesARunOver(t *testing.T) {
 	})
 }
 
+// TestATakeOverWaitsForNoBackend but its own: calls to the run's session may come at once.
+func TestATakeOverWaitsForNoBackend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.orphaned(t)
+		w.asked = func(ctx context.Context) { <-ctx.Done() }
+		s, stop := w.sweeping(t)
+		defer stop()
+		time.Sleep(time.Second)
+		if record, err := s.GetRun(t.Context(), "local", "r1", 0); err != nil || record.Status != core.StatusOK {
+			t.Errorf("got %q, %v", record.Status, err)
+		}
+	})
+}
+
 // TestATakenUpRunHasItsSession: calls wait until it has ended.
 func TestATakenUpRunHasItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

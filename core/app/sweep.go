@@ -23,6 +23,7 @@ func (s *Service) Sweep(ctx context.Context) {
 	ctx, release := s.whileOpen(ctx)
 	defer release()
 	go s.pool.tend(ctx)
+	_ = s.recoverRuns(ctx) // before calls come to their sessions; an error is seen again below
 	s.prepare(ctx)
 	for pause := sweepAgain; ; pause = sweepEvery {
 		s.runs.saveAll(ctx)
