@@ -18,6 +18,12 @@ type Environment struct {
 	Used     time.Time // last
 }
 
+// Installed is what an installer has to say about what it installed. Both texts come from a box: untrusted.
+type Installed struct {
+	Lock   string // what was installed: pinned, with hashes; "" when the installer cannot tell
+	Report string // the installer's last lines, for a person
+}
+
 // EnvironmentSet is a set of packages that is to be installed before anybody asks for it.
 type EnvironmentSet struct {
 	Image    string // "" is that of a run that names none

@@ -99,11 +99,11 @@ func TestRealPackageManagers(t *testing.T) {
 			if tool == "pip" {
 				p.withoutUV.Store(math.MaxInt64)
 			}
-			report, err := p.Install(t.Context(), g, requirements(t, "six", `tomli; python_version < "3.11"`), func(p core.Progress) { t.Log(p.Message) })
+			installed, err := p.Install(t.Context(), g, requirements(t, "six", `tomli; python_version < "3.11"`), func(p core.Progress) { t.Log(p.Message) })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(report, "six") || strings.Contains(report, "tomli==") || strings.Contains(report, "installed tomli") {
+			if report := installed.Report; !strings.Contains(report, "six") || strings.Contains(report, "tomli==") || strings.Contains(report, "installed tomli") {
 				t.Errorf("the report is %q", report)
 			}
 			g.checkInstalled(t)

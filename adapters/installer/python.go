@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -85,6 +86,16 @@ func New(options Options) *Python {
 // UsesCache implements dependency.Installer: code of packages must not reach what others install.
 func (p *Python) UsesCache() bool { return !p.options.AllowSourceBuilds }
 
+// Private implements dependency.Installer.
+func (p *Python) Private() bool {
+	for _, index := range append([]string{p.options.IndexURL}, p.options.ExtraIndexURLs...) {
+		if u, err := url.Parse(index); err != nil || u.User != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // job is one installation.
 type job struct {
 	*Python
@@ -95,21 +106,21 @@ type job struct {
 }
 
 // Install implements dependency.Installer.
-func (p *Python) Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (string, error) {
+func (p *Python) Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (core.Installed, error) {
 	if progress == nil {
 		progress = func(core.Progress) {}
 	}
 	j := &job{Python: p, guest: guest, env: p.environment(), progress: progress}
 	if err := j.writeFiles(ctx, requirements); err != nil {
-		return "", err
+		return core.Installed{}, err
 	}
 	// This comes first: without Python there is nothing to install for, whatever else the image has.
 	if err := j.python(ctx, "import os, sys; os.makedirs(sys.argv[1], exist_ok=True)", scratchDir); err != nil {
-		return "", err
+		return core.Installed{}, err
 	}
 	command, err := j.command(ctx)
 	if err != nil {
-		return "", err
+		return core.Installed{}, err
 	}
 	names := make([]string, len(requirements))
 	for i, r := range requirements {
@@ -118,16 +129,16 @@ func (p *Python) Install(ctx context.Context, guest execution.Guest, requirement
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "installing " + shorten(strings.Join(names, ", "), 200)})
 	text, exit, err := j.run(ctx, command, p.options.Timeout, throttle(j.progress))
 	if err != nil {
-		return "", err
+		return core.Installed{}, err
 	}
 	if err := p.judge(ctx, names, exit, text); err != nil {
-		return "", err
+		return core.Installed{}, err
 	}
 	j.compile(ctx)
 	if err := j.python(ctx, "import shutil, sys; shutil.rmtree(sys.argv[1], ignore_errors=True)", scratchDir); err != nil {
-		return "", err
+		return core.Installed{}, err
 	}
-	return lastLines(text, 20, 4<<10), nil
+	return core.Installed{Report: lastLines(text, 20, 4<<10)}, nil
 }
 
 // compile makes imports faster and is not needed for more: files that cannot be compiled are common.

@@ -38,7 +38,8 @@ func requirements(t *testing.T, texts ...string) []core.Requirement {
 
 func install(t *testing.T, p *Python, g *fakeGuest) (string, error) {
 	t.Helper()
-	return p.Install(t.Context(), g, requirements(t, "six", `tomli; python_version < "3.11"`), nil)
+	installed, err := p.Install(t.Context(), g, requirements(t, "six", `tomli; python_version < "3.11"`), nil)
+	return installed.Report, err
 }
 
 func TestToolIsChosen(t *testing.T) {
@@ -221,11 +222,11 @@ func TestCredentialsAreScrubbed(t *testing.T) {
 	for _, code := range []int{0, 1} {
 		g := &fakeGuest{has: missing("uv", cachedUV), prints: map[string]string{"-r ": said, "--no-deps": said, "compileall": said}, exits: map[string]core.Exit{"-r ": {Code: code}, "--no-deps": {Code: 1}}}
 		var told strings.Builder
-		report, err := New(options).Install(t.Context(), g, requirements(t, "six"), func(p core.Progress) { fmt.Fprintln(&told, p.Message) })
+		installed, err := New(options).Install(t.Context(), g, requirements(t, "six"), func(p core.Progress) { fmt.Fprintln(&told, p.Message) })
 		if (err != nil) != (code != 0) {
 			t.Fatalf("exit %d: %v", code, err)
 		}
-		all := map[string]string{"report": report, "error": fmt.Sprint(err), "progress": told.String(), "log": log.String(), "options": fmt.Sprintf("%v %+v %#v", options, &options, options)}
+		all := map[string]string{"report": installed.Report, "lock": installed.Lock, "error": fmt.Sprint(err), "progress": told.String(), "log": log.String(), "options": fmt.Sprintf("%v %+v %#v", options, &options, options)}
 		for where, text := range all {
 			for _, secret := range []string{"hunter2", "secret@", "ghp_TOKEN99", "proxy-pw", "Pa7hT0ken", "Qu3ryK3y", "unknown-secret", "\x1b", "\a"} {
 				if strings.Contains(text, secret) {

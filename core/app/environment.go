@@ -62,12 +62,12 @@ func (i *install) do(ctx context.Context, progress func(core.Progress)) (core.En
 		i.removeVolume(i.place, name) // an engine that was cut off may have made it all the same
 		return core.Environment{}, err
 	}
-	report, err := i.fill(ctx, volume, progress)
+	installed, err := i.fill(ctx, volume, progress)
 	if err != nil {
 		i.removeVolume(i.place, volume.Name)
 		return core.Environment{}, i.explain(ctx, err)
 	}
-	e := core.Environment{Key: i.key, Backend: i.name, Volume: volume.Name, Report: report, Created: i.ports.Now()}
+	e := core.Environment{Key: i.key, Backend: i.name, Volume: volume.Name, Lock: installed.Lock, Report: installed.Report, Created: i.ports.Now()}
 	for _, r := range i.requirements {
 		e.Names = append(e.Names, r.String())
 	}
@@ -79,7 +79,7 @@ func (i *install) do(ctx context.Context, progress func(core.Progress)) (core.En
 }
 
 // fill returns once the installer's box is gone: nothing writes to the volume any more.
-func (i *install) fill(ctx context.Context, volume core.Volume, progress func(core.Progress)) (report string, err error) {
+func (i *install) fill(ctx context.Context, volume core.Volume, progress func(core.Progress)) (installed core.Installed, err error) {
 	mounts := []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironment, Writable: true}}
 	if i.ports.Installer.UsesCache() {
 		cache, err := i.backend.EnsureVolume(ctx, core.Volume{
@@ -87,14 +87,14 @@ func (i *install) fill(ctx context.Context, volume core.Volume, progress func(co
 			Labels: i.labels(core.PurposeCache),
 		})
 		if err != nil {
-			return "", err
+			return core.Installed{}, err
 		}
 		mounts = append(mounts, core.Mount{Volume: cache.Name, Path: core.GuestCache, Writable: true})
 	}
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "starting the installer"})
 	ticket, err := i.admit(ctx, claim{tenant: i.tenant, backend: i.name, memory: i.settings.InstallSize.MemoryBytes, kind: claimBox}, nil)
 	if err != nil {
-		return "", err
+		return core.Installed{}, err
 	}
 	defer ticket.release()
 	box, err := i.boxes.open(ctx, i.place, core.BoxSpec{
@@ -107,17 +107,17 @@ func (i *install) fill(ctx context.Context, volume core.Volume, progress func(co
 		Unenforced: i.unenforced(),
 	}, i.settings.InstallLimit)
 	if err != nil {
-		return "", err
+		return core.Installed{}, err
 	}
 	ticket.follow(i.boxes, box.ID)
-	report, err = i.ports.Installer.Install(ctx, box.guest, i.requirements, progress)
+	installed, err = i.ports.Installer.Install(ctx, box.guest, i.requirements, progress)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
 	if removeErr := box.remove(closing); removeErr != nil {
 		box.discard()
-		return "", errors.Join(err, removeErr)
+		return core.Installed{}, errors.Join(err, removeErr)
 	}
-	return report, err
+	return installed, err
 }
 
 // unenforced: an installer that runs no code of packages may have limits that do not hold; one that

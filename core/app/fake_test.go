@@ -303,13 +303,14 @@ func (g guest) Close() error { return nil }
 
 func (w *world) Fingerprint() string { return "fp" }
 func (w *world) UsesCache() bool     { return true }
-func (w *world) Install(ctx context.Context, _ execution.Guest, _ []core.Requirement, progress func(core.Progress)) (string, error) {
+func (w *world) Private() bool       { return w.step("private") != nil }
+func (w *world) Install(ctx context.Context, _ execution.Guest, _ []core.Requirement, progress func(core.Progress)) (core.Installed, error) {
 	w.installs.Add(1)
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "installing"})
 	if w.install != nil {
-		return "", w.install(ctx)
+		return core.Installed{}, w.install(ctx)
 	}
-	return "installed", w.step("install")
+	return core.Installed{Lock: "six==1.17.0", Report: "installed"}, w.step("install")
 }
 
 // The index.
@@ -332,6 +333,18 @@ func (i *index) Put(_ context.Context, e core.Environment) error {
 		return err
 	}
 	i.index[e.Key] = e
+	return nil
+}
+
+func (i *index) Touch(_ context.Context, key string, at time.Time) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	e, ok := i.index[key]
+	if !ok {
+		return core.Errorf(core.ErrNotFound, "no environment")
+	}
+	e.Used = at
+	i.index[key] = e
 	return nil
 }
 

@@ -21,10 +21,14 @@ type Installer interface {
 	// that run code of packages must not.
 	UsesCache() bool
 
+	// Private reports whether what it installs comes from where credentials are needed. What one tenant
+	// installed is then not another's.
+	Private() bool
+
 	// Install puts the requirements into core.GuestEnvironment of the box that guest reaches.
 	// If it fails, the error is core.ErrDependency and carries the installer's last lines;
-	// what it left in the box's volume must not be used. Its report is for a person.
-	Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (report string, err error)
+	// what it left in the box's volume must not be used.
+	Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (core.Installed, error)
 }
 
 // Index remembers the environments of an installation. All methods may be called at the same time.
