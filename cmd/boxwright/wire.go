@@ -29,6 +29,7 @@ type system struct {
 	artifacts artifact.Store
 	sessions  session.Store
 	runs      session.Runs
+	index     dependency.Index
 	database  io.Closer
 	backends  *app.Backends
 	instance  *disk.Instance
@@ -42,11 +43,7 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 		return nil, err
 	}
 	s := &system{instance: instance, log: log}
-	index, err := s.openStores(c)
-	if err != nil {
-		return nil, errors.Join(err, instance.Close())
-	}
-	if err := s.openSessions(c); err != nil {
+	if err := s.openStores(c); err != nil {
 		return nil, errors.Join(err, instance.Close())
 	}
 	if s.backends, err = newBackends(c, instance, log); err != nil {
@@ -57,7 +54,7 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 		Guests:    &guest.Connector{},
 		Artifacts: s.artifacts,
 		Installer: newInstaller(c.Dependencies, log),
-		Index:     index,
+		Index:     s.index,
 		Sessions:  s.sessions,
 		Runs:      s.runs,
 		Instance:  instance.ID,
@@ -71,29 +68,32 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 	return s, nil
 }
 
-func (s *system) openStores(c config.Config) (dependency.Index, error) {
-	var err error
+func (s *system) openStores(c config.Config) (err error) {
 	if c.Files.InMemory(c.Storage) {
 		s.artifacts = memory.NewArtifacts(c.Files.Room(c.Storage))
 	} else if s.artifacts, err = disk.NewArtifacts(c.Files.Dir, disk.ArtifactOptions{Log: s.log, MaxBytes: c.Files.Room(c.Storage)}); err != nil {
-		return nil, err
+		return err
 	}
-	if c.Storage.Environments == "memory" {
-		return memory.NewEnvironments(), nil
-	}
-	return disk.NewEnvironments(filepath.Join(c.Storage.Dir, "environments"), disk.EnvironmentOptions{Log: s.log})
+	return s.openDatabase(c.Storage)
 }
 
-func (s *system) openSessions(c config.Config) error {
-	if c.Storage.Sessions == "memory" {
-		s.sessions, s.runs, s.database = memory.NewSessions(), memory.NewRuns(), io.NopCloser(nil)
+// openDatabase opens what is kept in the database, which is not made if that is nothing.
+func (s *system) openDatabase(c config.Storage) error {
+	s.sessions, s.runs, s.index, s.database = memory.NewSessions(), memory.NewRuns(), memory.NewEnvironments(), io.NopCloser(nil)
+	if c.Sessions == "memory" && c.Environments == "memory" {
 		return nil
 	}
-	database, err := sqlite.Open(filepath.Join(c.Storage.Dir, "boxwright.db"), sqlite.Options{})
+	database, err := sqlite.Open(filepath.Join(c.Dir, "boxwright.db"), sqlite.Options{})
 	if err != nil {
 		return err
 	}
-	s.sessions, s.runs, s.database = database.Sessions(), database.Runs(), database
+	s.database = database
+	if c.Sessions != "memory" {
+		s.sessions, s.runs = database.Sessions(), database.Runs()
+	}
+	if c.Environments != "memory" {
+		s.index = database.Environments()
+	}
 	return nil
 }
 

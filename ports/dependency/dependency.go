@@ -6,6 +6,7 @@ package dependency
 
 import (
 	"context"
+	"time"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/execution"
@@ -31,17 +32,23 @@ type Installer interface {
 	Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (core.Installed, error)
 }
 
-// Index remembers the environments of an installation. All methods may be called at the same time.
+// Index remembers the environments of an installation. All methods may be called at the same time, by several
+// processes too where they share it. It keeps times to the nanosecond.
 type Index interface {
 	// Get returns the environment put last under key, or core.ErrNotFound.
 	Get(ctx context.Context, key string) (core.Environment, error)
 
-	// Put stores an environment under its key, in place of any other. It is whole or absent.
+	// Put stores an environment under its key, in place of any other. It is whole or absent. One that cannot be
+	// kept (see CheckEnvironment) is core.ErrInvalid and changes nothing.
 	Put(ctx context.Context, environment core.Environment) error
+
+	// Touch notes that the environment was used at that time: Used becomes it, unless it is later already. Nothing
+	// else changes. An unknown key is core.ErrNotFound.
+	Touch(ctx context.Context, key string, at time.Time) error
 
 	// Delete forgets the environment. An unknown key is no error.
 	Delete(ctx context.Context, key string) error
 
-	// List returns all environments, by key.
+	// List returns all environments, by key, as Brief has them: locks may be long.
 	List(ctx context.Context) ([]core.Environment, error)
 }

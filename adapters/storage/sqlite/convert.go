@@ -55,6 +55,26 @@ func (d *DB) decodeSession(encoded []byte) (core.Session, error) {
 	}, nil
 }
 
+// encodeEnvironment leaves the lock and the report out.
+func encodeEnvironment(e core.Environment) (string, error) {
+	encoded, err := json.Marshal(storedEnvironment{
+		Key: text(e.Key), Backend: text(e.Backend), Zone: text(e.Zone), Folder: text(e.Folder), Volume: text(e.Volume), Language: text(e.Language),
+		Names: each(e.Names, toText), Size: e.Size, Created: e.Created.UTC(), Used: e.Used.UTC(),
+	})
+	return string(encoded), unstorable(err)
+}
+
+func (d *DB) decodeEnvironment(encoded []byte) (core.Environment, error) {
+	var e storedEnvironment
+	if err := json.Unmarshal(encoded, &e); err != nil {
+		return core.Environment{}, d.damaged(err)
+	}
+	return core.Environment{
+		Key: string(e.Key), Backend: string(e.Backend), Zone: string(e.Zone), Folder: string(e.Folder), Volume: string(e.Volume), Language: core.Language(e.Language),
+		Names: each(e.Names, fromText), Size: e.Size, Created: e.Created, Used: e.Used,
+	}, nil
+}
+
 // encodeRun returns a run as lists show it and, if that is not all, the whole of it.
 func encodeRun(r core.Run) (brief string, whole sql.NullString, err error) {
 	short := session.Brief(r)

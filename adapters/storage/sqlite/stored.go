@@ -27,6 +27,19 @@ type storedSession struct {
 	Lost         text          `json:"lost,omitempty"`
 }
 
+type storedEnvironment struct {
+	Key      text      `json:"key"`
+	Backend  text      `json:"backend,omitempty"`
+	Zone     text      `json:"zone,omitempty"`
+	Folder   text      `json:"folder,omitempty"`
+	Volume   text      `json:"volume,omitempty"`
+	Language text      `json:"language,omitempty"`
+	Names    []text    `json:"names,omitempty"`
+	Size     int64     `json:"size,omitempty"`
+	Created  time.Time `json:"created"`
+	Used     time.Time `json:"used,omitzero"`
+}
+
 type storedImage struct {
 	Ref      text `json:"ref,omitempty"`
 	Digest   text `json:"digest,omitempty"`
