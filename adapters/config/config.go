@@ -27,7 +27,7 @@ type Config struct {
 	// lies beside the server's executable needs none. If there are several, clients may choose.
 	Backends map[string]Backend `koanf:"backends"`
 	// Routes send some runs to a backend of their own; the first that matches counts.
-	Routes []Route `koanf:"routes" empty:"falls back"`
+	Routes []Route `koanf:"routes" empty:"falls back" example:"{image: team/*, backend: docker}"`
 	// Languages are what code may be in besides Python, by name, and changes to those that Boxwright knows: bash,
 	// sh, javascript and typescript.
 	Languages map[string]Language `koanf:"languages"`
@@ -248,6 +248,11 @@ type Dependencies struct {
 	Timeout Duration `koanf:"timeout"`
 	// MaxAge is how long after its install an environment is used; then it is removed. 0: for ever.
 	MaxAge Duration `koanf:"max_age"`
+	// Keep bounds what stays installed. What a run or a sandbox uses stays in any case.
+	Keep Keep `koanf:"keep"`
+	// Warm lists what is installed when the server starts, before anybody asks for it, and again after it was
+	// removed.
+	Warm []WarmSet `koanf:"warm" empty:"falls back" example:"{packages: [numpy, pandas]}"`
 }
 
 // Log says what the server writes to stderr.
@@ -285,8 +290,10 @@ func Default() Config {
 		Sessions: Sessions{
 			IdleTimeout: seconds(1800), MaxIdleTimeout: hours(24), MaxAge: hours(24), MaxQueued: 64,
 		},
-		Dependencies: Dependencies{Enabled: true, Timeout: seconds(300), MaxAge: hours(30 * 24)},
-		Log:          Log{Level: "info", Format: "text"},
+		Dependencies: Dependencies{
+			Enabled: true, Timeout: seconds(300), MaxAge: hours(30 * 24), Keep: Keep{MaxSize: 20 << 30, MaxAge: hours(14 * 24)},
+		},
+		Log: Log{Level: "info", Format: "text"},
 	}
 }
 
