@@ -28,6 +28,7 @@ type Installed struct {
 type EnvironmentSet struct {
 	Image    string // "" is that of a run that names none
 	Packages []string
+	Tenant   string // whose runs are to find it, where each tenant has its own
 }
 
 // Collected is what a collection of environments removed.
