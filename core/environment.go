@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Environment is an installed set of requirements, immutable once it is in the index.
 type Environment struct {
@@ -8,7 +11,6 @@ type Environment struct {
 	Backend  string
 	Zone     string // the volume that holds it, among others of the same trust
 	Folder   string // in that volume
-	Volume   string
 	Language Language
 	Names    []string // the requirements as asked for
 	Lock     string   // what was installed: pinned, with hashes
@@ -16,6 +18,30 @@ type Environment struct {
 	Size     int64    // bytes
 	Created  time.Time
 	Used     time.Time // last
+}
+
+// remainsPrefix begins the keys of remains. Those of environments are hexadecimal.
+const remainsPrefix = "remains-"
+
+// Remains is what an index has of an environment's folder while that is being filled, and once nobody is to use it
+// any more: there is no other way to know of it.
+func (e Environment) Remains(since time.Time) Environment {
+	return Environment{
+		Key: remainsPrefix + e.Folder, Backend: e.Backend, Zone: e.Zone, Folder: e.Folder, Size: e.Size, Created: since, Used: since,
+	}
+}
+
+// IsRemains reports whether it is no environment: see Remains.
+func (e Environment) IsRemains() bool { return strings.HasPrefix(e.Key, remainsPrefix) }
+
+// Path is where a box of its zone has it.
+func (e Environment) Path() string { return GuestEnvironments + "/" + e.Folder }
+
+// Kept is the answer of "boxwright-agent keep": what was copied, or why not.
+type Kept struct {
+	Bytes   int64   `json:"bytes"`
+	Entries int64   `json:"entries"`
+	Failure Failure `json:"failure"`
 }
 
 // Installed is what an installer has to say about what it installed. Both texts come from a box: untrusted.

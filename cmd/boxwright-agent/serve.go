@@ -60,7 +60,10 @@ func serve(args []string) error {
 	}
 	reaping := reaper.Start()
 	env := runner.BaseEnv(os.Environ())
-	config := python.Config{Path: python.Find(filepath.SplitList(env["PATH"])), Env: runner.Pairs(env)}
+	config := python.Config{Env: runner.Pairs(env)}
+	if !opts.bare {
+		config.Path = python.Find(filepath.SplitList(env["PATH"]))
+	}
 	plain, loaded := interpreters(config, opts.preload, reaping)
 	service := &server.Server{
 		Version:   version,
