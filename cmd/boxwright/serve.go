@@ -34,6 +34,7 @@ func serve(ctx context.Context, settings config.Config) (err error) {
 	sweeping, stopSweeping := context.WithCancel(ctx)
 	go system.service.Sweep(sweeping)
 	go system.keepFiles(sweeping, settings)
+	go system.service.KeepWarm(sweeping, warmSets(settings))
 	defer func() {
 		stopSweeping()
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)

@@ -77,21 +77,27 @@ func (s *system) openStores(c config.Config) (err error) {
 	return s.openDatabase(c.Storage)
 }
 
+// databaseFile is in the state folder.
+const databaseFile = "boxwright.db"
+
+// inMemory, as a setting of where something is kept, keeps it in the server's memory.
+const inMemory = "memory"
+
 // openDatabase opens what is kept in the database, which is not made if that is nothing.
 func (s *system) openDatabase(c config.Storage) error {
 	s.sessions, s.runs, s.index, s.database = memory.NewSessions(), memory.NewRuns(), memory.NewEnvironments(), io.NopCloser(nil)
-	if c.Sessions == "memory" && c.Environments == "memory" {
+	if c.Sessions == inMemory && c.Environments == inMemory {
 		return nil
 	}
-	database, err := sqlite.Open(filepath.Join(c.Dir, "boxwright.db"), sqlite.Options{})
+	database, err := sqlite.Open(filepath.Join(c.Dir, databaseFile), sqlite.Options{})
 	if err != nil {
 		return err
 	}
 	s.database = database
-	if c.Sessions != "memory" {
+	if c.Sessions != inMemory {
 		s.sessions, s.runs = database.Sessions(), database.Runs()
 	}
-	if c.Environments != "memory" {
+	if c.Environments != inMemory {
 		s.index = database.Environments()
 	}
 	return nil
