@@ -58,7 +58,7 @@ func (d *DB) decodeSession(encoded []byte) (core.Session, error) {
 // encodeEnvironment leaves the lock and the report out.
 func encodeEnvironment(e core.Environment) (string, error) {
 	encoded, err := json.Marshal(storedEnvironment{
-		Key: text(e.Key), Backend: text(e.Backend), Zone: text(e.Zone), Folder: text(e.Folder), Volume: text(e.Volume), Language: text(e.Language),
+		Key: text(e.Key), Backend: text(e.Backend), Zone: text(e.Zone), Folder: text(e.Folder), Language: text(e.Language),
 		Names: each(e.Names, toText), Size: e.Size, Created: e.Created.UTC(), Used: e.Used.UTC(),
 	})
 	return string(encoded), unstorable(err)
@@ -70,7 +70,7 @@ func (d *DB) decodeEnvironment(encoded []byte) (core.Environment, error) {
 		return core.Environment{}, d.damaged(err)
 	}
 	return core.Environment{
-		Key: string(e.Key), Backend: string(e.Backend), Zone: string(e.Zone), Folder: string(e.Folder), Volume: string(e.Volume), Language: core.Language(e.Language),
+		Key: string(e.Key), Backend: string(e.Backend), Zone: string(e.Zone), Folder: string(e.Folder), Language: core.Language(e.Language),
 		Names: each(e.Names, fromText), Size: e.Size, Created: e.Created, Used: e.Used,
 	}, nil
 }

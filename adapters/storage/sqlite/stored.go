@@ -32,7 +32,6 @@ type storedEnvironment struct {
 	Backend  text      `json:"backend,omitempty"`
 	Zone     text      `json:"zone,omitempty"`
 	Folder   text      `json:"folder,omitempty"`
-	Volume   text      `json:"volume,omitempty"`
 	Language text      `json:"language,omitempty"`
 	Names    []text    `json:"names,omitempty"`
 	Size     int64     `json:"size,omitempty"`
