@@ -49,7 +49,7 @@ func envListCommand() *cobra.Command {
 		Args:  noSuchCommand,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return flags.withIndex(c, func(index dependency.Index) error {
-				list, err := index.List(c.Context())
+				list, err := environments(c.Context(), index)
 				if err != nil {
 					return err
 				}
@@ -132,9 +132,15 @@ func lasts(c config.Storage) error {
 		WithHint("set storage.environments to disk")
 }
 
+// environments lists those that runs may use.
+func environments(ctx context.Context, index dependency.Index) ([]core.Environment, error) {
+	list, err := index.List(ctx)
+	return slices.DeleteFunc(list, core.Environment.IsRemains), err
+}
+
 // findEnvironment returns the environment whose key begins so.
 func findEnvironment(ctx context.Context, index dependency.Index, prefix string) (core.Environment, error) {
-	list, err := index.List(ctx)
+	list, err := environments(ctx, index)
 	if err != nil {
 		return core.Environment{}, err
 	}

@@ -35,6 +35,9 @@ func envs(t *testing.T, list []core.Environment, args ...string) (out string, er
 		t.Fatal(err)
 	}
 	defer database.Close()
+	if len(list) > 0 { // somebody is filling a folder
+		list = append(list, list[0].Remains(list[0].Created))
+	}
 	for _, e := range list {
 		if err := database.Environments().Put(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -121,6 +124,7 @@ func TestEnvRefusals(t *testing.T) {
 	}{
 		{"show abc", core.ErrInvalid, "2 installed sets of packages have keys that begin with"},
 		{"show abc9", core.ErrNotFound, "boxwright env list tells which there are"},
+		{"show remains", core.ErrNotFound, "no installed set of packages"},
 		{"show", core.ErrInvalid, "boxwright env show needs one KEY, not 0"},
 		{"show a b", core.ErrInvalid, "needs one KEY, not 2"},
 		{"list all", core.ErrInvalid, `there is no command "boxwright env list all"`},
