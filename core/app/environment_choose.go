@@ -11,8 +11,8 @@ import (
 
 // EnvironmentLimits bound the environments that are kept. A zero field is no bound.
 type EnvironmentLimits struct {
-	MaxBytes int64         // of all on one backend together
-	MaxAge   time.Duration // since the last use
+	MaxSize int64         // of all on one backend together
+	MaxAge  time.Duration // since the last use
 }
 
 // expendable are the environments that are to go, the least recently used first: those that nobody has used for
@@ -28,7 +28,7 @@ func (l EnvironmentLimits) expendable(all []core.Environment, now time.Time, inU
 	var going []core.Environment
 	for _, e := range oldestFirst {
 		old := l.MaxAge > 0 && now.Sub(e.Used) > l.MaxAge
-		large := l.MaxBytes > 0 && room[e.Backend] > l.MaxBytes
+		large := l.MaxSize > 0 && room[e.Backend] > l.MaxSize
 		if (old || large) && !inUse(e) {
 			going = append(going, e)
 			room[e.Backend] -= e.Size

@@ -25,15 +25,15 @@ func TestExpendable(t *testing.T) {
 		want   string
 	}{
 		"no bounds":              {EnvironmentLimits{}, "", ""},
-		"all fit":                {EnvironmentLimits{MaxBytes: 100, MaxAge: 9 * time.Hour}, "", ""},
-		"one is too much":        {EnvironmentLimits{MaxBytes: 99}, "", "a"},
-		"the oldest first":       {EnvironmentLimits{MaxBytes: 75}, "", "a b e"},
-		"each backend by itself": {EnvironmentLimits{MaxBytes: 89}, "", "a b e"},
+		"all fit":                {EnvironmentLimits{MaxSize: 100, MaxAge: 9 * time.Hour}, "", ""},
+		"one is too much":        {EnvironmentLimits{MaxSize: 99}, "", "a"},
+		"the oldest first":       {EnvironmentLimits{MaxSize: 75}, "", "a b e"},
+		"each backend by itself": {EnvironmentLimits{MaxSize: 89}, "", "a b e"},
 		"too old":                {EnvironmentLimits{MaxAge: 5*time.Hour + time.Minute}, "", "a b"},
-		"what is old makes room": {EnvironmentLimits{MaxBytes: 90, MaxAge: 8 * time.Hour}, "", "a"},
-		"in use, so the next":    {EnvironmentLimits{MaxBytes: 99}, "a", "b"},
-		"all in use":             {EnvironmentLimits{MaxBytes: 1, MaxAge: time.Hour}, "abcde", ""},
-		"one that is too large":  {EnvironmentLimits{MaxBytes: 39}, "", "a b e c d"},
+		"what is old makes room": {EnvironmentLimits{MaxSize: 90, MaxAge: 8 * time.Hour}, "", "a"},
+		"in use, so the next":    {EnvironmentLimits{MaxSize: 99}, "a", "b"},
+		"all in use":             {EnvironmentLimits{MaxSize: 1, MaxAge: time.Hour}, "abcde", ""},
+		"one that is too large":  {EnvironmentLimits{MaxSize: 39}, "", "a b e c d"},
 	} {
 		var keys []string
 		for _, e := range tt.limits.expendable(all, now, func(e core.Environment) bool { return strings.Contains(tt.inUse, e.Key) }) {
