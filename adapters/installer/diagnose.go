@@ -20,6 +20,22 @@ type diagnosis struct {
 func diagnoses() []diagnosis {
 	return []diagnosis{
 		{
+			`the packages need more room than`,
+			"they need more room than an environment may have", "ask for fewer packages, or ask the operator to raise dependencies.max_environment",
+		},
+		{
+			`hash mismatch|do not match the hashes`,
+			"what the index sent is not what it promised", "ask again later: the index, or something on the way to it, changed a package",
+		},
+		{
+			`has a file .* trying to install outside|scheme key`,
+			"a package would write outside its folder", "do not use it: no honest package does that",
+		},
+		{
+			`no such option: --report`,
+			"the image's pip is too old", "use an image with pip 22.2 or later, or with uv",
+		},
+		{
 			`no space left on device|disk quota exceeded|os error 28`,
 			"there is no room for the packages", "ask for fewer packages, or ask the operator for more room",
 		},
@@ -63,9 +79,9 @@ func diagnoses() []diagnosis {
 }
 
 // judge turns the exit of a package manager into an error, or nil.
-func (p *Python) judge(ctx context.Context, names []string, exit core.Exit, text string) error {
+func (p *Python) judge(ctx context.Context, names string, exit core.Exit, text string) error {
 	status := core.StatusOf(exit)
-	what := "installing " + shorten(strings.Join(names, ", "), 200)
+	what := "installing " + names
 	switch status {
 	case core.StatusOK:
 		return nil
@@ -88,8 +104,14 @@ func diagnose(what string, exit core.Exit, text string) error {
 			return core.Errorf(core.ErrDependency, "%s failed: %s\n%s", what, d.message, relevant(text)).WithHint("%s", d.hint)
 		}
 	}
+	if exit.Signal == "SIGKILL" || exit.Code == killed {
+		return core.Errorf(core.ErrDependency, "%s was killed\n%s", what, relevant(text)).WithHint("ask again")
+	}
 	return core.Errorf(core.ErrDependency, "%s failed with exit status %d\n%s", what, exit.Code, relevant(text))
 }
+
+// killed is the exit status by which the guard tells that its program was killed.
+const killed = 128 + 9
 
 func given(ctx context.Context, what string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
