@@ -2,7 +2,6 @@ package core
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -64,18 +63,14 @@ const harmlessOptions = `
 
 // installWords returns the packages that a line asks for.
 func installWords(text string) (packages []string, err error) {
-	words, err := shellWords(strings.TrimSuffix(strings.TrimSpace(text), ";"))
+	words, err := shellWords(strings.TrimSuffix(silenced(text), ";"))
 	if err != nil {
 		return nil, err
 	}
 	named := false
-	for i := 0; i < len(words); i++ {
-		word := words[i]
+	for _, word := range words {
 		switch {
 		case isListed(harmlessOptions, word):
-		case isSilence(word):
-		case (word == ">" || word == "2>" || word == "&>") && i+1 < len(words) && words[i+1] == "/dev/null":
-			i++
 		case word == "pip": // there is nothing to do with a newer one
 			named = true
 		case strings.HasPrefix(word, "-"):
@@ -92,9 +87,16 @@ func installWords(text string) (packages []string, err error) {
 	return packages, nil
 }
 
-// isSilence recognises what keeps pip's output from being seen.
-func isSilence(word string) bool {
-	return slices.Contains([]string{">/dev/null", "1>/dev/null", "2>/dev/null", "&>/dev/null", "2>&1"}, word)
+// silenced leaves out what only keeps pip's output from being seen.
+func silenced(text string) string {
+	silence := regexp.MustCompile(`[ \t](?:[12&]?> *\/dev\/null|2>&1)[ \t]*$`)
+	for {
+		shorter := silence.ReplaceAllString(strings.TrimSpace(text), "")
+		if shorter == text {
+			return text
+		}
+		text = shorter
+	}
 }
 
 // shellWords splits a line at blanks, outside of quotes, and leaves a comment out.

@@ -22,7 +22,7 @@ func TestTakeInstalls(t *testing.T) {
 		"silenced":           {"!pip install x > /dev/null 2>&1\n!pip install y &>/dev/null\n1", "\n\n1", []string{"x", "y"}},
 		"quotes":             {"%pip install \"pandas>=2,<3\" 'requests[socks]' tomli>=2 'a; python_version<\"3\"' # six\n1", "\n1", []string{"pandas>=2,<3", "requests[socks]", "tomli>=2", `a; python_version<"3"`}},
 		"several lines":      {"%pip install a \\\n  b \\\n  c\n1", "\n\n\n1", []string{"a", "b", "c"}},
-		"in a block":         {"try:\n  import x\nexcept ImportError:\n  !pip install x\n\t%pip install y", "try:\n  import x\nexcept ImportError:\n  pass\n\tpass", []string{"x", "y"}},
+		"in a block":         {"try:\n  import x\nexcept ImportError:\n  !pip install x\n  x()\n\t%pip install y", "try:\n  import x\nexcept ImportError:\n  pass\n  x()\n\tpass", []string{"x", "y"}},
 		"in strings": {
 			"a = '''\n%pip install x\n'''\nb = r\"\"\"\\\"\"\"\n!pip install x\n\"\"\"\nc = 'it\\\n%pip install x'\n",
 			"a = '''\n%pip install x\n'''\nb = r\"\"\"\\\"\"\"\n!pip install x\n\"\"\"\nc = 'it\\\n%pip install x'\n", nil,

@@ -89,8 +89,8 @@ pywt                    pywavelets
 pyximport               cython
 qrcode                  qrcode[pil]
 rest_framework          djangorestframework
-ruamel                  ruamel.yaml
-ruamel.yaml             ruamel.yaml
+ruamel                  ruamel-yaml
+ruamel.yaml             ruamel-yaml
 serial                  pyserial
 shapefile               pyshp
 skbio                   scikit-bio

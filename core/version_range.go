@@ -40,10 +40,9 @@ func admits(clause string, v Version) bool {
 		return order < 0
 	case "~=": // as >= with the last part free
 		return order >= 0 && v.within(bound.release[:max(1, len(bound.release)-1)])
-	case "!=":
-		return order != 0 && !(prefix && v.within(bound.release))
 	}
-	return order == 0 || prefix && v.within(bound.release)
+	same := order == 0 || prefix && v.within(bound.release)
+	return same == (operator != "!=")
 }
 
 // within reports whether the release begins like this.

@@ -36,8 +36,8 @@ func TestVersionOrder(t *testing.T) {
 	lines := strings.Split(ordered, "\n")
 	for i, older := range lines {
 		for j, newer := range lines {
-			for _, a := range strings.Fields(older) {
-				for _, b := range strings.Fields(newer) {
+			for a := range strings.FieldsSeq(older) {
+				for b := range strings.FieldsSeq(newer) {
 					left, okA := core.ParseVersion(a)
 					right, okB := core.ParseVersion(b)
 					want := min(1, max(-1, i-j))
