@@ -115,6 +115,20 @@ type Mount struct {
 	Writable bool   // then it is writable by the box's user
 }
 
+// The modes of a volume's own folder, which is the box's user's.
+const (
+	VolumeMode = 0o755
+	ZoneMode   = 0o300 // of a zone's: a program enters what it knows the name of, and lists nothing
+)
+
+// Mode is that of the volume's own folder.
+func (m Mount) Mode() int64 {
+	if m.Path == GuestEnvironments {
+		return ZoneMode
+	}
+	return VolumeMode
+}
+
 // BoxSpec is what a backend needs to make a box.
 type BoxSpec struct {
 	Image      string // as given to EnsureImage; with a Digest, only a name for messages

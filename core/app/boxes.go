@@ -18,6 +18,7 @@ import (
 type boxes struct {
 	ports Ports
 	pool  *pool
+	zones zones
 
 	mu     sync.Mutex
 	live   map[string]bool   // by id: made here, not yet gone; on any backend, as two may share an engine
@@ -134,7 +135,7 @@ func (b *boxes) create(ctx context.Context, on *place, spec core.BoxSpec) (core.
 		making, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
 		defer context.AfterFunc(ctx, func() { time.AfterFunc(abandonLimit, cancel) })()
-		box, err := on.backend.Create(making, spec)
+		box, err := b.createWithZone(making, on, spec)
 		if err == nil {
 			b.remember(box.ID)
 		} else if making.Err() != nil || errors.Is(err, core.ErrUnavailable) {

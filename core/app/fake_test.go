@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,8 @@ type world struct {
 	files   map[string][]byte // run/name
 	index   map[string]core.Environment
 	specs   []core.BoxSpec
+	mounts  map[string][]core.Mount // by box
+	folders map[string]bool         // of environments: zone/name
 	last    int
 
 	fail     map[string]error // by step
@@ -54,6 +57,7 @@ type world struct {
 func newWorld() *world {
 	return &world{
 		boxes: map[string]core.Box{}, volumes: map[string]core.Volume{}, files: map[string][]byte{},
+		mounts: map[string][]core.Mount{}, folders: map[string]bool{},
 		index: map[string]core.Environment{}, fail: map[string]error{}, contents: map[string]string{},
 		alive: map[string]bool{"me": true}, now: time.Unix(1e9, 0),
 		sessions: &sessionStore{}, runs: &runStore{},
@@ -185,6 +189,7 @@ func (w *world) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error)
 		}
 	}
 	w.specs = append(w.specs, spec)
+	w.mounts[id] = spec.Mounts
 	w.boxes[id] = core.Box{ID: id, Labels: spec.Labels, Created: w.now, Warnings: w.warns}
 	return w.boxes[id], nil
 }
@@ -224,6 +229,10 @@ func (w *world) EnsureVolume(_ context.Context, v core.Volume) (core.Volume, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if have, there := w.volumes[v.Name]; there {
+		return have, nil
+	}
+	maps.DeleteFunc(w.folders, func(name string, _ bool) bool { return strings.HasPrefix(name, v.Name+"/") })
 	v.Created = w.now
 	w.volumes[v.Name] = v
 	return v, nil
@@ -238,16 +247,25 @@ func (w *world) RemoveVolume(_ context.Context, name string) error {
 
 // The guests.
 
-func (w *world) Connect(_ context.Context, backend execution.Backend, _ string) (execution.Guest, error) {
+func (w *world) Connect(_ context.Context, backend execution.Backend, box string) (execution.Guest, error) {
 	there := backend.(*world)
-	return guest{there}, there.step("connect")
+	return guest{there, box}, there.step("connect")
 }
 
-type guest struct{ *world }
+type guest struct {
+	*world
+	box string
+}
 
 func (g guest) Run(ctx context.Context, spec core.RunSpec, _ func(core.Stream, []byte)) (core.Exit, error) {
 	if err := g.step("run"); err != nil {
 		return core.Exit{}, err
+	}
+	if len(spec.Argv) > 0 && spec.Argv[0] == core.GuestAgent {
+		return g.agent(ctx, spec.Argv[1:]), nil
+	}
+	if folder := g.missing(spec.PythonPath); folder != "" {
+		return core.Exit{}, core.Errorf(core.ErrDependency, "no folder %s", folder)
 	}
 	return g.run(ctx, spec)
 }

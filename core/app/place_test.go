@@ -176,7 +176,7 @@ func TestEnvironmentsAreOfOneBackend(t *testing.T) {
 	}
 	owners := map[string]string{}
 	for _, e := range a.index {
-		owners[e.Backend] = e.Volume
+		owners[e.Backend] = e.Zone
 	}
 	if _, has := a.volumes[owners["a"]]; !has || owners["a"] == owners["b"] {
 		t.Errorf("environments are %v", owners)
@@ -187,7 +187,7 @@ func TestEnvironmentsAreOfOneBackend(t *testing.T) {
 		}
 	}
 	if len(a.volumes) != 2 || len(b.volumes) != 2 {
-		t.Errorf("volumes are %v and %v, want an environment and a cache in each", a.volumes, b.volumes)
+		t.Errorf("volumes are %v and %v, want a zone and a cache in each", a.volumes, b.volumes)
 	}
 }
 

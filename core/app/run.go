@@ -44,7 +44,7 @@ func (r *run) tidy() {
 	}
 }
 
-// once runs the program in a box of its own.
+// once runs the program in a box of its own. If its packages turn out to be gone, they are installed again, once.
 func (r *run) once(ctx context.Context) (core.Record, error) {
 	r.clock.enter(core.PhaseQueue)
 	if err := r.settle(ctx); err != nil {
@@ -54,7 +54,32 @@ func (r *run) once(ctx context.Context) (core.Record, error) {
 	if err != nil {
 		return core.Record{}, err
 	}
-	box, leave, err := r.openBox(ctx, image, core.PurposeRun, r.spec.Timeout)
+	environment, err := r.ensureEnvironment(ctx, image)
+	if err != nil {
+		return core.Record{}, err
+	}
+	record, err := r.alone(ctx, image)
+	if lost := r.lacksPackages(err); !lost {
+		return record, err
+	}
+	r.tidy()
+	if err := r.forgetEnvironment(ctx, environment); err != nil {
+		return core.Record{}, err
+	}
+	if _, err := r.ensureEnvironment(ctx, image); err != nil {
+		return core.Record{}, err
+	}
+	return r.alone(ctx, image)
+}
+
+// lacksPackages reports whether a program was not run because its packages are not there.
+func (r *run) lacksPackages(err error) bool {
+	return len(r.spec.PythonPath) > 0 && core.KindOf(err) == core.ErrDependency
+}
+
+// alone runs the program in a box of its own, once all that it needs is there.
+func (r *run) alone(ctx context.Context, image core.Image) (core.Record, error) {
+	box, leave, err := r.enterBox(ctx, image, core.PurposeRun, r.spec.Timeout)
 	if err != nil {
 		return core.Record{}, err
 	}
@@ -133,28 +158,9 @@ func (r *run) ensureImage(ctx context.Context) (core.Image, error) {
 	return image, err
 }
 
-// openBox makes the box, with its dependencies if there are any. An environment whose volume
-// somebody removed behind our back is installed again, once.
-func (r *run) openBox(ctx context.Context, image core.Image, purpose core.Purpose, lifetime time.Duration) (made *box, leave func(), err error) {
-	for attempt := 0; ; attempt++ {
-		environment, err := r.ensureEnvironment(ctx, image)
-		if err != nil {
-			return nil, nil, err
-		}
-		made, leave, err := r.enterBox(ctx, image, environment, purpose, lifetime)
-		if err == nil || environment.Key == "" || attempt > 0 || !errors.Is(err, core.ErrNotFound) {
-			return made, leave, err
-		}
-		r.ports.Log.Warn("the volume of an environment is gone; installing it again", "key", environment.Key)
-		if err := r.ports.Index.Delete(ctx, environment.Key); err != nil {
-			return nil, nil, err
-		}
-	}
-}
-
 // enterBox waits until there may be one more box, and gets it. Getting the image and packages comes before:
 // who waits for these keeps nobody from a place. The box counts until it is gone, the run until leave is called.
-func (r *run) enterBox(ctx context.Context, image core.Image, environment core.Environment, purpose core.Purpose, lifetime time.Duration) (made *box, leave func(), err error) {
+func (r *run) enterBox(ctx context.Context, image core.Image, purpose core.Purpose, lifetime time.Duration) (made *box, leave func(), err error) {
 	r.clock.enter(core.PhaseQueue)
 	kind := claimRun
 	if purpose != core.PurposeRun {
@@ -165,7 +171,7 @@ func (r *run) enterBox(ctx context.Context, image core.Image, environment core.E
 		return nil, nil, err
 	}
 	r.clock.enter(core.PhaseBox)
-	if made, err = r.makeBox(ctx, image, environment, purpose, lifetime); err != nil {
+	if made, err = r.makeBox(ctx, image, purpose, lifetime); err != nil {
 		ticket.release()
 		return nil, nil, err
 	}
@@ -177,6 +183,7 @@ func (r *run) queued(position int) {
 	r.progress(core.Progress{Phase: core.PhaseQueue, Message: fmt.Sprintf("waiting for a place to run: number %d in the queue", position)})
 }
 
+// ensureEnvironment has the program find the packages that it asks for.
 func (r *run) ensureEnvironment(ctx context.Context, image core.Image) (core.Environment, error) {
 	if len(r.requirements) == 0 {
 		return core.Environment{}, nil
@@ -186,16 +193,17 @@ func (r *run) ensureEnvironment(ctx context.Context, image core.Image) (core.Env
 	if fresh {
 		r.record.Install = environment.Report
 	}
+	if err == nil {
+		r.spec.PythonPath = []string{environment.Path()}
+	}
 	return environment, err
 }
 
-func (r *run) makeBox(ctx context.Context, image core.Image, environment core.Environment, purpose core.Purpose, lifetime time.Duration) (*box, error) {
+func (r *run) makeBox(ctx context.Context, image core.Image, purpose core.Purpose, lifetime time.Duration) (*box, error) {
 	spec := r.settings.boxSpec(r.image, image.Digest)
 	spec.Labels.Tenant, spec.Labels.Purpose = r.tenant, purpose
-	if environment.Volume != "" {
-		spec.Mounts = []core.Mount{{Volume: environment.Volume, Path: core.GuestEnvironment}}
-		r.spec.PythonPath = []string{core.GuestEnvironment}
-	}
+	spec.Mounts = []core.Mount{r.zone(r.place, r.tenant)}
+	r.place.madeOf(image)
 	return r.boxes.open(ctx, r.place, spec, lifetime)
 }
 

@@ -35,6 +35,10 @@ func (r *run) within(ctx context.Context, idOrName string) (core.Record, error) 
 		return core.Record{}, err
 	}
 	r.under.into(session.ID)
+	if _, err := r.addPackages(ctx, session); err != nil {
+		return core.Record{}, err
+	}
+	r.clock.enter(core.PhaseQueue)
 	held := r.sessions.hold(session.ID)
 	leave, err := held.line.enter(ctx, r.settings.Sessions.MaxQueued, r.tellPlace)
 	if err != nil {
@@ -42,9 +46,6 @@ func (r *run) within(ctx context.Context, idOrName string) (core.Record, error) 
 	}
 	defer leave()
 	if session, err = r.session(ctx, r.tenant, session.ID); err != nil { // it may have ended meanwhile
-		return core.Record{}, err
-	}
-	if err := covers(session, r.requirements); err != nil {
 		return core.Record{}, err
 	}
 	if r.place, err = r.Service.place(session.Backend); err != nil {
@@ -69,25 +70,13 @@ func (r *run) tellPlace(before int) {
 	r.progress(core.Progress{Phase: core.PhaseQueue, Message: fmt.Sprintf("waiting for the sandbox: %d before this call", before)})
 }
 
-// covers refuses packages that a session's box was not made with.
-func covers(session core.Session, asked []core.Requirement) error {
-	have := map[string]bool{}
-	for _, text := range session.Requirements {
-		have[text] = true
-	}
-	for _, requirement := range asked {
-		if !have[requirement.String()] {
-			return core.Errorf(core.ErrUnsupported, "the sandbox was made without %s", requirement).
-				WithHint("make one with sandbox_initialize and name it in dependencies")
-		}
-	}
-	return nil
-}
-
 // play runs the program on the session's guest.
 func (r *run) play(ctx context.Context, guest execution.Guest, session core.Session) (core.Record, error) {
 	r.record.Image, r.spec.PythonPath = session.Image, session.PythonPath
 	exit, err := r.execute(ctx, guest, session.Box)
+	if r.lacksPackages(err) {
+		return core.Record{}, r.losePackages(ctx, session)
+	}
 	if err != nil {
 		if exit, err = r.explainSessionLoss(ctx, session, err); err != nil {
 			return core.Record{}, err

@@ -95,7 +95,11 @@ func (b *Backend) makeVolume(v core.Volume) error {
 	if err := os.MkdirAll(data, private); err != nil {
 		return err
 	}
-	if err := os.Chmod(data, 0o755); err != nil { //nolint:gosec // the folders above it are private
+	mode := os.FileMode(core.VolumeMode)
+	if v.Labels.Purpose == core.PurposeZone { // from the beginning: boxes remember a folder's mode
+		mode = core.ZoneMode
+	}
+	if err := os.Chmod(data, mode); err != nil {
 		return err
 	}
 	if b.machine.uid == 0 {

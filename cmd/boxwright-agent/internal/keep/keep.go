@@ -32,8 +32,6 @@ const (
 	maxDepth = 64
 	maxPath  = 2048 // bytes, within the tree
 
-	// hidden lets a folder be entered by whoever knows a name in it, and its names be known by nobody.
-	hidden = 0o300
 	// unfinished ends the name of a copy that is not whole yet.
 	unfinished = ".part"
 )
@@ -42,7 +40,7 @@ const (
 // that target is in shows its names to nobody from then on. Times of files are kept, as bytecode goes by them.
 // When it returns, the copy outlives the machine's crash.
 func Copy(source, target string, l Limits) (Kept, error) {
-	if err := os.Chmod(filepath.Dir(target), hidden); err != nil {
+	if err := os.Chmod(filepath.Dir(target), core.ZoneMode); err != nil {
 		return Kept{}, failed(err)
 	}
 	if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {

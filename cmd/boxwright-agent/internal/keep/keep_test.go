@@ -93,7 +93,7 @@ func TestCopy(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(target, "pkg/mod.py")); err != nil || !info.ModTime().Equal(at) {
 		t.Errorf("a file's time was not kept: %v, %v", info.ModTime(), err)
 	}
-	if info, err := os.Stat(filepath.Dir(target)); err != nil || info.Mode().Perm() != hidden {
+	if info, err := os.Stat(filepath.Dir(target)); err != nil || info.Mode().Perm() != core.ZoneMode {
 		t.Errorf("the zone's mode is %v, %v", info.Mode(), err)
 	}
 }
