@@ -58,6 +58,7 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 		Sessions:  s.sessions,
 		Runs:      s.runs,
 		Instance:  instance.ID,
+		Forgetful: c.Storage.Environments == inMemory,
 		Server:    instance.Server,
 		Alive:     instance.Alive,
 		Now:       time.Now,
@@ -183,6 +184,8 @@ func appSettings(c config.Config) app.Settings {
 		InstallLimit:   c.Dependencies.Timeout.Std(),
 		InstallSize:    installLimits(c.Limits),
 		EnvironmentAge: c.Dependencies.MaxAge.Std(),
+		Keep:           app.Keep{MaxSize: int64(c.Dependencies.Keep.MaxSize), MaxAge: c.Dependencies.Keep.MaxAge.Std()},
+		Tenant:         localTenant,
 	}
 }
 
