@@ -48,6 +48,10 @@ func diagnoses() []diagnosis {
 			"the package index or proxy refused the credentials", "the operator checks the credentials in dependencies.index_url and the proxy's",
 		},
 		{
+			`http status server error|\b5\d\d server error`,
+			"the package index does not work", "ask again later; the operator checks the package index and the proxy",
+		},
+		{
 			`temporary failure in name resolution|name or service not known|dns error|failed to lookup address|failed to establish a new connection|connection refused|network is unreachable|no route to host|connection timed out|read timed out|connect timeout|operation timed out|tcp connect error|proxyerror|max retries exceeded|error sending request`,
 			"the package index cannot be reached", "the operator checks the network, dependencies.index_url and the proxy settings",
 		},
