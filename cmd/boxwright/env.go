@@ -26,7 +26,7 @@ These commands may be used while servers run.`,
 		Args: noSuchCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(envListCommand(), envShowCommand(), envWarmCommand())
+	c.AddCommand(envListCommand(), envShowCommand(), envWarmCommand(), envGCCommand())
 	return c
 }
 

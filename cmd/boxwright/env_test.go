@@ -132,6 +132,8 @@ func TestEnvRefusals(t *testing.T) {
 		{"list --jsn", core.ErrInvalid, "see boxwright env list --help"},
 		{"list --set storage.environments=memory", core.ErrUnsupported, "set storage.environments to disk"},
 		{"warm six --set storage.environments=memory", core.ErrUnsupported, "set storage.environments to disk"},
+		{"gc --set storage.environments=memory", core.ErrUnsupported, "set storage.environments to disk"},
+		{"gc now", core.ErrInvalid, `there is no command "boxwright env gc now"`},
 		{"warm", core.ErrInvalid, "or set dependencies.warm"},
 		{"warm --image python", core.ErrInvalid, "write: boxwright env warm --image python PACKAGE ..."},
 		{"warm six --set limits.memory=x", core.ErrInvalid, "limits.memory must be a size"},
@@ -149,6 +151,18 @@ func TestRoughly(t *testing.T) {
 	} {
 		if got := roughly(n); got != want {
 			t.Errorf("%d: got %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestPrintCollected(t *testing.T) {
+	for asJSON, want := range map[bool]string{
+		false: "removed 3 installed sets of packages, 1.5 GiB\n", true: "{\n  \"environments\": 3,\n  \"bytes\": 1610612736\n}\n",
+	} {
+		var out bytes.Buffer
+		flags := envFlags{asJSON: asJSON}
+		if err := flags.printCollected(&out, core.Collected{Environments: 3, Bytes: 3 << 29}); err != nil || out.String() != want {
+			t.Errorf("got %q, %v", &out, err)
 		}
 	}
 }
