@@ -67,7 +67,7 @@ func (r *run) resume(ctx context.Context, known core.Run) (core.Record, error) {
 	}
 	defer func() { _ = guest.Close() }() // the box is gone with it, or its session's
 	r.clock.enter(core.PhaseRun)
-	r.under.begin(guest, known.Backend, known.Box)
+	r.under.begin(guest, known.Backend, known.Box, known.ID)
 	exit, err := r.attach(ctx, guest, known)
 	if err != nil {
 		return core.Record{}, err

@@ -2,6 +2,7 @@ package app
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/boxwright/boxwright/core"
 )
@@ -9,7 +10,7 @@ import (
 // takePackages returns all packages that a request asks for: in its list, in inline metadata, and in lines of a
 // notebook that install them. These are taken out of the code.
 func (j *job) takePackages(r *core.Request) ([]string, error) {
-	if r.Command != "" || r.Language != "" && r.Language != string(core.LanguagePython) {
+	if r.Command != "" || r.Language != "" && !strings.EqualFold(r.Language, string(core.LanguagePython)) {
 		return r.Dependencies, nil
 	}
 	metadata, err := core.ParseInlineMetadata(r.Code)

@@ -77,11 +77,23 @@ func (r *run) lacksPackages(err error) bool {
 	return len(r.spec.PythonPath) > 0 && core.KindOf(err) == core.ErrDependency
 }
 
-// alone runs the program in a box of its own, once all that it needs is there.
+// alone runs the program in a box of its own, once all that it needs is there; in another one if more is.
 func (r *run) alone(ctx context.Context, image core.Image) (core.Record, error) {
+	for {
+		record, again, err := r.attempt(ctx, image)
+		if err != nil || !again {
+			return record, err
+		}
+		r.tidy()
+		r.afterwards = nil
+	}
+}
+
+// attempt reports whether the program is to run again, as it has now what it lacked.
+func (r *run) attempt(ctx context.Context, image core.Image) (record core.Record, again bool, err error) {
 	box, leave, err := r.enterBox(ctx, image, core.PurposeRun, r.spec.Timeout)
 	if err != nil {
-		return core.Record{}, err
+		return core.Record{}, false, err
 	}
 	defer leave()
 	r.afterwards = box.discard
@@ -89,10 +101,17 @@ func (r *run) alone(ctx context.Context, image core.Image) (core.Record, error) 
 	exit, err := r.execute(ctx, box.guest, box.ID)
 	if err != nil {
 		if exit, err = r.explainLoss(ctx, box.ID, err); err != nil {
-			return core.Record{}, err
+			return core.Record{}, false, err
 		}
 	}
-	return r.conclude(ctx, box.guest, exit), nil
+	again = r.supply(ctx, exit, func(ctx context.Context) error {
+		_, err := r.ensureEnvironment(ctx, image)
+		return err
+	})
+	if again {
+		return core.Record{}, true, nil
+	}
+	return r.conclude(ctx, box.guest, exit), false, nil
 }
 
 // conclude makes the record of a program that has ended.
@@ -211,13 +230,16 @@ func (r *run) makeBox(ctx context.Context, image core.Image, purpose core.Purpos
 // have ended long ago, the agent is not to be trusted any more: it is given up.
 func (r *run) execute(ctx context.Context, guest execution.Guest, box string) (core.Exit, error) {
 	const overdue = 15 * time.Second
+	if err := r.checkPython(ctx, guest); err != nil {
+		return core.Exit{}, err
+	}
 	for _, f := range r.files {
 		if err := guest.WriteFile(ctx, f.Name, bytes.NewReader(f.Content)); err != nil {
 			return core.Exit{}, fmt.Errorf("file %q could not be put into the box: %w", f.Name, err)
 		}
 	}
 	r.clock.enter(core.PhaseRun)
-	r.under.begin(guest, r.name, box)
+	r.under.begin(guest, r.name, box, r.spec.ID)
 	r.progress(core.Progress{Phase: core.PhaseRun, Message: "running"})
 	ctx, cancel := context.WithTimeout(ctx, r.spec.Timeout+overdue)
 	defer cancel()
@@ -269,7 +291,7 @@ func (p *place) look(ctx context.Context, instance, box string) (core.Box, error
 
 func (r *run) note(exit core.Exit) {
 	known, _ := r.under.snapshot()
-	r.record.RunID, r.record.Backend, r.record.Session = r.spec.ID, r.name, known.Session
+	r.record.RunID, r.record.Backend, r.record.Session = r.under.id, r.name, known.Session
 	r.record.Displays = exit.Displays
 	r.record.Status = core.StatusOf(exit)
 	r.record.ExitCode, r.record.Signal = exit.Code, exit.Signal

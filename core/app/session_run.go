@@ -70,22 +70,39 @@ func (r *run) tellPlace(before int) {
 	r.progress(core.Progress{Phase: core.PhaseQueue, Message: fmt.Sprintf("waiting for the sandbox: %d before this call", before)})
 }
 
-// play runs the program on the session's guest.
+// play runs the program on the session's guest, and again once it has what it turned out to lack.
 func (r *run) play(ctx context.Context, guest execution.Guest, session core.Session) (core.Record, error) {
+	for {
+		exit, err := r.perform(ctx, guest, session)
+		if err != nil {
+			return core.Record{}, err
+		}
+		again := r.supply(ctx, exit, func(ctx context.Context) (err error) {
+			session, err = r.addPackages(ctx, session)
+			return err
+		})
+		if !again {
+			return r.conclude(ctx, guest, exit), nil
+		}
+		r.spec.ID = r.ports.NewID() // the box has seen the other
+	}
+}
+
+func (r *run) perform(ctx context.Context, guest execution.Guest, session core.Session) (core.Exit, error) {
 	r.record.Image, r.spec.PythonPath = session.Image, session.PythonPath
 	exit, err := r.execute(ctx, guest, session.Box)
 	if r.lacksPackages(err) {
-		return core.Record{}, r.losePackages(ctx, session)
+		return core.Exit{}, r.losePackages(ctx, session)
 	}
 	if err != nil {
 		if exit, err = r.explainSessionLoss(ctx, session, err); err != nil {
-			return core.Record{}, err
+			return core.Exit{}, err
 		}
 	}
 	if exit.StateLost {
 		exit.Warnings = append(exit.Warnings, "the interpreter of the sandbox ended: its variables and imports are gone, its files are still there")
 	}
-	return r.conclude(ctx, guest, exit), nil
+	return exit, nil
 }
 
 // reach returns the session's guest. A box that is not there any more ends the session.

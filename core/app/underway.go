@@ -22,6 +22,7 @@ type underway struct {
 	mu       sync.Mutex
 	progress func(core.Progress) // nil once nobody waits
 	guest    execution.Guest     // while the program runs
+	inBox    string              // its id there: another for each time that it runs
 	run      core.Run
 	settled  bool // begun is closed
 	detached bool // it outlives its call, so that the store is to know of its end before anybody does
@@ -46,11 +47,11 @@ func (u *underway) leave() {
 	u.progress = nil
 }
 
-// begin says that the program runs in a box from now on.
-func (u *underway) begin(guest execution.Guest, backend, box string) {
+// begin says that the program runs in a box from now on, by that id.
+func (u *underway) begin(guest execution.Guest, backend, box, id string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.guest, u.run.Backend, u.run.Box = guest, backend, box
+	u.guest, u.run.Backend, u.run.Box, u.inBox = guest, backend, box, id
 	if !u.settled {
 		u.settled = true
 		close(u.begun)
@@ -97,6 +98,21 @@ func (u *underway) snapshot() (core.Run, execution.Guest) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.run, u.guest
+}
+
+// output is a piece of what the program has written; nothing before it has begun to.
+func (u *underway) output(ctx context.Context, stream core.Stream, offset, limit int64) (core.OutputPiece, error) {
+	u.mu.Lock()
+	guest, id := u.guest, u.inBox
+	u.mu.Unlock()
+	if guest == nil {
+		return core.OutputPiece{Offset: offset}, nil
+	}
+	piece, err := guest.Output(ctx, id, stream, offset, limit)
+	if errors.Is(err, core.ErrNotFound) { // it is on its way to its box
+		return core.OutputPiece{Offset: offset}, nil
+	}
+	return piece, err
 }
 
 // ledger knows every run: those under way, and, through the store, those that ended.
