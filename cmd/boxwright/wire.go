@@ -36,7 +36,7 @@ type system struct {
 	log       *slog.Logger
 }
 
-// wire builds the system. It reaches no engine: plugins start in the background.
+// wire builds the system. It starts no plugin: each starts when it is first needed.
 func wire(c config.Config, log *slog.Logger) (*system, error) {
 	instance, err := disk.OpenInstance(c.Storage.Dir)
 	if err != nil {
@@ -65,7 +65,6 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 		NewID:     func() string { return strings.ToLower(rand.Text()) },
 		Log:       log,
 	}, appSettings(c))
-	s.backends.Start()
 	return s, nil
 }
 
@@ -137,7 +136,10 @@ func newInstaller(c config.Dependencies, log *slog.Logger) *installer.Python {
 		HTTPProxy:         c.HTTPProxy.Reveal(),
 		HTTPSProxy:        c.HTTPSProxy.Reveal(),
 		NoProxy:           c.NoProxy,
+		Wheels:            c.Wheels,
 		AllowSourceBuilds: c.AllowSourceBuilds,
+		PrivateCache:      !c.Cache,
+		MaxSize:           int64(c.MaxEnvironment),
 		Timeout:           c.Timeout.Std(),
 		Logger:            log,
 	}
@@ -184,6 +186,8 @@ func appSettings(c config.Config) app.Settings {
 		InstallLimit:   c.Dependencies.Timeout.Std(),
 		InstallSize:    installLimits(c.Limits),
 		EnvironmentAge: c.Dependencies.MaxAge.Std(),
+		Requirements:   core.RequirementPolicy{Links: c.Dependencies.DirectURLs, Builds: c.Dependencies.AllowSourceBuilds},
+		MaxEnvironment: int64(c.Dependencies.MaxEnvironment),
 		Keep:           app.Keep{MaxSize: int64(c.Dependencies.Keep.MaxSize), MaxAge: c.Dependencies.Keep.MaxAge.Std()},
 		Tenant:         localTenant,
 	}
