@@ -2,9 +2,11 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -31,21 +33,23 @@ func (i *install) keep(ctx context.Context, volume core.Volume, e core.Environme
 	if err := i.ports.Index.Put(ctx, e); err != nil {
 		return core.Environment{}, err
 	}
+	i.ports.Log.Info("packages were installed", "packages", strings.Join(e.Names, " "), "bytes", e.Size, "backend", e.Backend)
 	if err := i.ports.Index.Delete(ctx, remains.Key); err != nil {
 		i.ports.Log.Warn("the index keeps what it should forget; a sweep tries again", "key", remains.Key, "error", err)
 	}
 	return e, nil
 }
 
-// defaultEnvironmentSize bounds one environment, in bytes, where the operator sets no bound for all.
+// defaultEnvironmentSize bounds one environment, in bytes, where the operator sets no bound.
 const defaultEnvironmentSize = 8 << 30
 
-// environmentSize bounds one environment, in bytes.
+// environmentSize bounds one environment, in bytes: no more than all together may have.
 func (s Settings) environmentSize() int64 {
+	size := cmp.Or(s.MaxEnvironment, defaultEnvironmentSize)
 	if s.Keep.MaxSize > 0 {
-		return min(s.Keep.MaxSize, defaultEnvironmentSize)
+		return min(s.Keep.MaxSize, size)
 	}
-	return defaultEnvironmentSize
+	return size
 }
 
 // courier runs the agent in a box that may write to a zone and in which nothing else runs: no interpreter, no
