@@ -52,6 +52,7 @@ type world struct {
 	now      time.Time
 	sessions *sessionStore
 	runs     *runStore
+	catalog  map[string]core.Package
 }
 
 func newWorld() *world {
@@ -103,7 +104,7 @@ func (w *world) serviceOf(t *testing.T, s app.Settings, backends *app.Backends) 
 	t.Helper()
 	backends.Start()
 	service := app.New(app.Ports{
-		Backends: backends, Guests: w, Artifacts: (*files)(w), Installer: w, Index: (*index)(w),
+		Backends: backends, Guests: w, Artifacts: (*files)(w), Installer: w, Index: (*index)(w), Catalog: w,
 		Sessions: w.sessions, Runs: w.runs,
 		Instance: "inst", Server: "me",
 		Alive: func(server string) bool { return w.alive[server] },
@@ -329,6 +330,14 @@ func (w *world) Install(ctx context.Context, _ execution.Guest, _ []core.Require
 		return core.Installed{}, w.install(ctx)
 	}
 	return core.Installed{Lock: "six==1.17.0", Report: "installed"}, w.step("install")
+}
+
+// Look is the catalog's.
+func (w *world) Look(_ context.Context, name string) (core.Package, error) {
+	if p, has := w.catalog[name]; has {
+		return p, nil
+	}
+	return core.Package{}, errors.Join(core.Errorf(core.ErrNotFound, "no package %s", name), w.step("catalog"))
 }
 
 // The index.
