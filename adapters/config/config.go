@@ -230,8 +230,9 @@ type Dependencies struct {
 	// IndexURL is the package index; it may hold credentials. Empty: what pip or uv on this host
 	// are set to use, else their default.
 	IndexURL Secret `koanf:"index_url" empty:"falls back"`
-	// ExtraIndexURLs are further indexes; they may hold credentials. Empty: those that pip or uv on
-	// this host are set to use.
+	// ExtraIndexURLs are further indexes; they may hold credentials. A package comes from the first index that
+	// has its name: those with credentials are asked first, and the main index after the extra ones. Empty: those
+	// that pip or uv on this host are set to use.
 	ExtraIndexURLs []Secret `koanf:"extra_index_urls" empty:"falls back"`
 	// CABundle is a PEM file of the certificate authorities to trust. Empty: the file of PIP_CERT,
 	// SSL_CERT_FILE or REQUESTS_CA_BUNDLE.
@@ -242,8 +243,18 @@ type Dependencies struct {
 	HTTPSProxy Secret `koanf:"https_proxy" empty:"falls back"`
 	// NoProxy lists hosts that are reached without a proxy, by commas. Empty: NO_PROXY.
 	NoProxy string `koanf:"no_proxy" empty:"falls back"`
+	// Wheels is a folder of ready-made wheels on this host. If it is set they are all there is: no index is asked.
+	Wheels string `koanf:"wheels" path:"yes"`
+	// DirectURLs allows requirements like "name @ https://host/file.whl", and with allow_source_builds those like
+	// "name @ git+https://host/repository". The installer then fetches what a client names, also from hosts
+	// that only this one reaches.
+	DirectURLs bool `koanf:"direct_urls"`
 	// AllowSourceBuilds lets the installer run code of packages that offer no wheel.
 	AllowSourceBuilds bool `koanf:"allow_source_builds"`
+	// Cache keeps downloads for later installations. With allow_source_builds none are kept in any case.
+	Cache bool `koanf:"cache"`
+	// MaxEnvironment bounds what is installed for one list of packages, in bytes.
+	MaxEnvironment Size `koanf:"max_environment"`
 	// Timeout bounds one installation.
 	Timeout Duration `koanf:"timeout"`
 	// MaxAge is how long after its install an environment is used; then it is removed. 0: for ever.
@@ -291,7 +302,7 @@ func Default() Config {
 			IdleTimeout: seconds(1800), MaxIdleTimeout: hours(24), MaxAge: hours(24), MaxQueued: 64,
 		},
 		Dependencies: Dependencies{
-			Enabled: true, Timeout: seconds(300), MaxAge: hours(30 * 24), Keep: Keep{MaxSize: 20 << 30, MaxAge: hours(14 * 24)},
+			Enabled: true, Cache: true, MaxEnvironment: 4 << 30, Timeout: seconds(300), MaxAge: hours(30 * 24), Keep: Keep{MaxSize: 20 << 30, MaxAge: hours(14 * 24)},
 		},
 		Log: Log{Level: "info", Format: "text"},
 	}

@@ -150,7 +150,7 @@ func (s Settings) pickTimeout(asked *time.Duration) (time.Duration, error) {
 }
 
 func (s Settings) pickRequirements(texts []string) ([]core.Requirement, error) {
-	requirements, err := core.ParseRequirements(texts)
+	requirements, err := s.Requirements.Parse(texts)
 	if err != nil {
 		return nil, err
 	}

@@ -52,6 +52,10 @@ type Settings struct {
 	InstallLimit time.Duration
 	InstallSize  core.Limits // of installer boxes
 	Keep         Keep
+	// Requirements is what runs may ask for besides packages of an index.
+	Requirements core.RequirementPolicy
+	// MaxEnvironment bounds one environment, in bytes; 0: 8 GiB.
+	MaxEnvironment int64
 	// EnvironmentAge is how long after its install an environment is used; 0: for ever.
 	EnvironmentAge time.Duration
 }
