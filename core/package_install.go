@@ -23,3 +23,14 @@ type PackageInstall struct {
 	Log      string    // the installer's last lines so far: untrusted
 	Failure  Failure   // why they are not installed
 }
+
+// Elapsed is how long it has taken, by now if it is under way; 0 when nobody noted its beginning.
+func (i PackageInstall) Elapsed(now time.Time) time.Duration {
+	if i.State != InstallUnderWay {
+		now = i.Ended
+	}
+	if i.Started.IsZero() || now.Before(i.Started) {
+		return 0
+	}
+	return now.Sub(i.Started)
+}

@@ -14,22 +14,24 @@ import (
 
 // runResult is the structured result of a run; all tools that run something share it.
 type runResult struct {
-	RunID      string             `json:"run_id,omitempty"`
-	Status     core.Status        `json:"status"`
-	ExitCode   *int               `json:"exit_code,omitempty"`
-	Signal     string             `json:"signal,omitempty"`
-	Stdout     string             `json:"stdout"`
-	Stderr     string             `json:"stderr"`
-	Result     string             `json:"result,omitempty"`
-	Truncated  *truncated         `json:"truncated,omitempty"`
-	DurationMS map[string]float64 `json:"duration_ms,omitempty"`
-	Files      []fileResult       `json:"files"`
-	Error      *errorResult       `json:"error,omitempty"`
-	Warnings   []string           `json:"warnings,omitempty"`
-	InstallLog string             `json:"install_log,omitempty"`
-	SandboxID  string             `json:"sandbox_id,omitempty"`
-	Backend    string             `json:"backend,omitempty"`
-	Image      string             `json:"image,omitempty"`
+	RunID         string             `json:"run_id,omitempty"`
+	Status        core.Status        `json:"status"`
+	ExitCode      *int               `json:"exit_code,omitempty"`
+	Signal        string             `json:"signal,omitempty"`
+	Stdout        string             `json:"stdout"`
+	Stderr        string             `json:"stderr"`
+	Result        string             `json:"result,omitempty"`
+	Truncated     *truncated         `json:"truncated,omitempty"`
+	DurationMS    map[string]float64 `json:"duration_ms,omitempty"`
+	Files         []fileResult       `json:"files"`
+	Error         *errorResult       `json:"error,omitempty"`
+	Warnings      []string           `json:"warnings,omitempty"`
+	InstallLog    string             `json:"install_log,omitempty"`
+	AutoInstalled []string           `json:"auto_installed,omitempty"`
+	Hint          string             `json:"hint,omitempty"`
+	SandboxID     string             `json:"sandbox_id,omitempty"`
+	Backend       string             `json:"backend,omitempty"`
+	Image         string             `json:"image,omitempty"`
 }
 
 // truncated counts the bytes that stdout and stderr lack.
@@ -108,9 +110,14 @@ func runOutputSchema() map[string]any {
 			},
 			"warnings":    map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
 			"install_log": text("last lines of the installer, when packages were installed for this run"),
-			"sandbox_id":  text("the sandbox it ran in; absent when it had a box of its own"),
-			"backend":     text("the engine that ran it"),
-			"image":       text("the image it ran in"),
+			"auto_installed": map[string]any{
+				"type": "array", "items": map[string]any{"type": "string"},
+				"description": "packages that the code lacked: they were installed, and it ran again from the start",
+			},
+			"hint":       text("what to do about a program that failed, where that is known"),
+			"sandbox_id": text("the sandbox it ran in; absent when it had a box of its own"),
+			"backend":    text("the engine that ran it"),
+			"image":      text("the image it ran in"),
 		},
 		"required": []string{"status", "stdout", "stderr", "files"},
 	}
@@ -147,6 +154,7 @@ func structured(r core.Record) runResult {
 		Stdout: outputText(r.Stdout), Stderr: outputText(r.Stderr),
 		DurationMS: map[string]float64{"total": milliseconds(r.Total)},
 		Files:      []fileResult{}, Warnings: slices.Clone(r.Warnings), InstallLog: r.Install,
+		AutoInstalled: r.AutoInstalled, Hint: r.Hint,
 		SandboxID: r.Session, Backend: r.Backend, Image: r.Image.Ref, Result: shownValues(r.Displays),
 	}
 	if r.Status == core.StatusRunning {
@@ -192,6 +200,9 @@ func recordText(r core.Record, result runResult) string {
 			fmt.Fprintf(&b, "\n\n%s:\n%s", title, strings.TrimSuffix(text, "\n"))
 		}
 	}
+	if len(r.AutoInstalled) > 0 {
+		fmt.Fprintf(&b, "\n\nThe code lacked %s. It was run again from the start with that installed; this is what came of the last time.", strings.Join(r.AutoInstalled, ", "))
+	}
 	section("stdout", result.Stdout)
 	section("result", result.Result)
 	section("stderr", result.Stderr)
@@ -203,6 +214,7 @@ func recordText(r core.Record, result runResult) string {
 		}
 		fmt.Fprintf(&files, "- %s (%s, %s)%s\n", shownName(f.Name), f.MIMEType, byteCount(f.Size), shownPlace(f))
 	}
+	section("hint", result.Hint)
 	section("files", files.String())
 	if result.Stdout+result.Stderr+result.Result == "" && len(r.Files) == 0 && r.Status == core.StatusOK {
 		b.WriteString("\n\nIt printed nothing and wrote no files; use print() to see values.")
