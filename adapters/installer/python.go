@@ -93,6 +93,14 @@ func New(options Options) *Python {
 // UsesCache implements dependency.Installer: code of packages must not reach what others install.
 func (p *Python) UsesCache() bool { return !p.options.AllowSourceBuilds && !p.options.PrivateCache }
 
+// Network implements dependency.Installer.
+func (p *Python) Network() core.Network {
+	if p.options.Wheels != "" {
+		return core.NetworkNone
+	}
+	return core.NetworkFull
+}
+
 // Install implements dependency.Installer.
 func (p *Python) Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (core.Installed, error) {
 	j := p.newJob(guest, requirements, progress)

@@ -1,7 +1,11 @@
 package installer
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -210,5 +214,73 @@ func TestNobodyShadowsAPrivatePackage(t *testing.T) {
 			b.has(t, o, "helper", "3.0", public.wheels["helper"][wheelName("helper", "3.0")])
 			b.install(t, options, "corp==2.0").refused(t, "version")
 		}
+	})
+}
+
+// sourceOf is a package without a wheel. Its build writes down what cache it sees.
+func sourceOf(t *testing.T, name string) []byte {
+	t.Helper()
+	backend := `import base64, os
+def build_wheel(folder, *args):
+    name = "` + wheelName(name, "1.0") + `"
+    with open(os.path.join(folder, name), "wb") as f:
+        f.write(base64.b64decode("` + base64.StdEncoding.EncodeToString(wheelOf(t, name, "1.0", nil, nil)) + `"))
+    return name
+`
+	var archive bytes.Buffer
+	compressed := gzip.NewWriter(&archive)
+	w := tar.NewWriter(compressed)
+	for file, text := range map[string]string{
+		"PKG-INFO":       "Metadata-Version: 2.1\nName: " + name + "\nVersion: 1.0\n",
+		"pyproject.toml": "[build-system]\nrequires = []\nbuild-backend = \"backend\"\nbackend-path = [\".\"]\n[project]\nname = \"" + name + "\"\nversion = \"1.0\"\n",
+		"backend.py":     backend,
+	} {
+		if err := w.WriteHeader(&tar.Header{Name: name + "-1.0/" + file, Mode: 0o644, Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), compressed.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return archive.Bytes()
+}
+
+// TestSourceBuilds: only by policy, and then with a cache of their own.
+func TestSourceBuilds(t *testing.T) {
+	source := sourceOf(t, "built")
+	x := &index{wheels: map[string]map[string][]byte{"built": {"built-1.0.tar.gz": source}}}
+	options := Options{IndexURL: "http://" + x.serve(t) + "/simple"}
+	withTools(t, func(t *testing.T, b *bench) {
+		b.install(t, options, "built").refused(t, "")
+		building := options
+		building.AllowSourceBuilds = true
+		b.has(t, b.install(t, building, "built"), "built", "1.0", source)
+		if left := b.shell(t, "ls -A "+core.GuestCache); left != "" {
+			t.Errorf("the cache of others has %s", left)
+		}
+		if left := b.shell(t, "ls -A "+core.GuestEnvironment); left != "built\nbuilt-1.0.dist-info\n" {
+			t.Errorf("the environment has %s", left)
+		}
+	})
+}
+
+// TestLink: a package from where the requirement says.
+func TestLink(t *testing.T) {
+	x := &index{}
+	x.offer(t, "corp", "1.0", nil, nil)
+	content := x.wheels["corp"][wheelName("corp", "1.0")]
+	address, bundle := x.serveTLS(t)
+	link := "https://" + address + "/files/corp/" + wheelName("corp", "1.0")
+	withTools(t, func(t *testing.T, b *bench) {
+		options := Options{IndexURL: "https://" + address + "/simple", CABundle: bundle}
+		o := b.install(t, options, "corp @ "+link)
+		if want := "corp @ " + link + " \\\n    --hash=sha256:" + hashOf(content) + "\n"; o.err != nil || o.Lock != want {
+			t.Errorf("the lock is %q, %v", o.Lock, o.err)
+		}
+		b.shell(t, "PYTHONPATH="+core.GuestEnvironment+" python3 -c 'import corp'")
+		b.install(t, options, "corp @ "+link+"#sha256="+sixHash).refused(t, "what the index sent is not what it promised")
 	})
 }

@@ -76,7 +76,11 @@ func wheelFolder(t *testing.T) string {
 
 func TestWheelsAreStaged(t *testing.T) {
 	g := &fakeGuest{has: missing("uv")}
-	if _, err := New(Options{Wheels: wheelFolder(t)}).Install(t.Context(), g, requirements(t, "Corp"), nil); err != nil {
+	p := New(Options{Wheels: wheelFolder(t)})
+	if p.Network() != core.NetworkNone || New(Options{}).Network() != core.NetworkFull {
+		t.Error("the network is not what is needed")
+	}
+	if _, err := p.Install(t.Context(), g, requirements(t, "Corp"), nil); err != nil {
 		t.Fatal(err)
 	}
 	var staged []string

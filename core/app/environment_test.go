@@ -122,6 +122,24 @@ func TestInstallIsSharedAndRemembered(t *testing.T) {
 	}
 }
 
+// TestOfflineInstaller: a box that needs no network has none.
+func TestOfflineInstaller(t *testing.T) {
+	for _, tt := range []struct {
+		offline error
+		want    core.Network
+	}{{nil, core.NetworkFull}, {errors.New("yes"), core.NetworkNone}} {
+		w := newWorld()
+		w.fail["offline"] = tt.offline
+		if _, err := w.service(t, settings()).RunOnce(t.Context(), asking("six"), nil); err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(w.specs, func(spec core.BoxSpec) bool { return spec.Labels.Purpose == core.PurposeInstall })
+		if i < 0 || w.specs[i].Network != tt.want {
+			t.Errorf("the installer box of %v is %+v", tt.offline, w.specs)
+		}
+	}
+}
+
 // TestPrivateIndex: what one tenant installed from where credentials are needed is not in another's boxes.
 func TestPrivateIndex(t *testing.T) {
 	w := newWorld()

@@ -323,6 +323,13 @@ func (g guest) Close() error { return nil }
 func (w *world) Fingerprint() string { return "fp" }
 func (w *world) UsesCache() bool     { return true }
 func (w *world) Private() bool       { return w.step("private") != nil }
+func (w *world) Network() core.Network {
+	if w.step("offline") != nil {
+		return core.NetworkNone
+	}
+	return core.NetworkFull
+}
+
 func (w *world) Install(ctx context.Context, _ execution.Guest, _ []core.Requirement, progress func(core.Progress)) (core.Installed, error) {
 	w.installs.Add(1)
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "installing"})

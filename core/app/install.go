@@ -70,7 +70,7 @@ func (i *install) fill(ctx context.Context, volume core.Volume, progress func(co
 	}
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "starting the installer"})
 	spec := core.BoxSpec{
-		Image: i.image.Ref, Digest: i.image.Digest, Limits: i.settings.InstallSize, Network: core.NetworkFull, Mounts: mounts,
+		Image: i.image.Ref, Digest: i.image.Digest, Limits: i.settings.InstallSize, Network: i.ports.Installer.Network(), Mounts: mounts,
 		Labels: core.Labels{Tenant: i.tenant, Purpose: core.PurposeInstall}, Unenforced: i.unenforced(),
 	}
 	err = i.within(ctx, i.place, spec, func(guest execution.Guest) error {

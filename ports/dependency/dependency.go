@@ -26,6 +26,9 @@ type Installer interface {
 	// installed is then not another's.
 	Private() bool
 
+	// Network is what the installer box has to reach.
+	Network() core.Network
+
 	// Install puts the requirements into core.GuestEnvironment of the box that guest reaches.
 	// If it fails, the error is core.ErrDependency and carries the installer's last lines;
 	// what it left in the box's volume must not be used.
