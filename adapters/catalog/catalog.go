@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 
 // Options say where packages come from.
 type Options struct {
-	Indexes    []string // in the order in which they are asked; may hold credentials
+	Indexes    []string // in the order in which they are asked; may hold credentials; "" is none that is known here
 	Wheels     string   // a folder of this host; if it is set, no index is asked
 	CABundle   string   // a PEM file of this host, besides the system's authorities
 	HTTPProxy  string   // may hold credentials
@@ -50,6 +51,7 @@ func New(o Options) *Catalog {
 	if o.Timeout <= 0 {
 		o.Timeout = 20 * time.Second
 	}
+	o.Indexes = slices.DeleteFunc(slices.Clone(o.Indexes), func(index string) bool { return index == "" })
 	c := &Catalog{options: o}
 	proxy := (&httpproxy.Config{HTTPProxy: o.HTTPProxy, HTTPSProxy: o.HTTPSProxy, NoProxy: o.NoProxy}).ProxyFunc()
 	roots, err := authorities(o.CABundle)

@@ -213,10 +213,7 @@ func TestNoIndexThatAnswers(t *testing.T) {
 		serve(t, map[string]page{"/T0ken/pypi/tool/json": {status: 503}}) + "/T0ken/simple": "answered with status 503",
 		serve(t, map[string]page{"/tool/": {mediaType: simpleType, body: "{"}}):             "cannot be read",
 	} {
-		o := catalog.Options{Timeout: 5 * time.Second}
-		if index != "" {
-			o.Indexes = []string{index}
-		}
+		o := catalog.Options{Indexes: []string{index}, Timeout: 5 * time.Second}
 		if strings.Contains(index, silent) {
 			o.Timeout = 100 * time.Millisecond
 		}

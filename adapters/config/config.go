@@ -227,6 +227,8 @@ func (r Runs) Output() core.OutputLimits {
 type Dependencies struct {
 	// Enabled allows runs to name dependencies.
 	Enabled bool `koanf:"enabled"`
+	// AutoInstall allows runs to ask that packages they turn out to lack are installed, unnamed.
+	AutoInstall bool `koanf:"auto_install"`
 	// IndexURL is the package index; it may hold credentials. Empty: what pip or uv on this host
 	// are set to use, else their default.
 	IndexURL Secret `koanf:"index_url" empty:"falls back"`
@@ -302,7 +304,7 @@ func Default() Config {
 			IdleTimeout: seconds(1800), MaxIdleTimeout: hours(24), MaxAge: hours(24), MaxQueued: 64,
 		},
 		Dependencies: Dependencies{
-			Enabled: true, Cache: true, MaxEnvironment: 4 << 30, Timeout: seconds(300), MaxAge: hours(30 * 24), Keep: Keep{MaxSize: 20 << 30, MaxAge: hours(14 * 24)},
+			Enabled: true, AutoInstall: true, Cache: true, MaxEnvironment: 4 << 30, Timeout: seconds(300), MaxAge: hours(30 * 24), Keep: Keep{MaxSize: 20 << 30, MaxAge: hours(14 * 24)},
 		},
 		Log: Log{Level: "info", Format: "text"},
 	}

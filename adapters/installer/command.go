@@ -108,7 +108,7 @@ func (j *job) environment() map[string]string {
 			}
 		}
 	}
-	indexes := o.indexes()
+	indexes := o.Indexes()
 	last := len(indexes) - 1
 	set(strings.Join(indexes[:last], " "), "UV_INDEX")
 	set(indexes[last], "UV_DEFAULT_INDEX")

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// indexes lists the indexes in the order in which they are asked. The first that has a name is the only one that
+// Indexes lists the indexes in the order in which they are asked. The first that has a name is the only one that
 // counts for it, so that nobody can take a private package's place with one of the same name elsewhere. For
 // that, indexes with credentials come first; among equals the extra ones come before the main one, as uv has it.
 // "" stands for the package managers' own default.
-func (o Options) indexes() []string {
+func (o Options) Indexes() []string {
 	list := append(slices.Clone(o.ExtraIndexURLs), o.IndexURL)
 	slices.SortStableFunc(list, func(a, b string) int { return openness(a) - openness(b) })
 	return list
@@ -35,14 +35,14 @@ func isPrivate(index string) bool {
 
 // Private implements dependency.Installer. A folder of wheels is the operator's, for all.
 func (p *Python) Private() bool {
-	return p.options.Wheels == "" && slices.ContainsFunc(p.options.indexes(), isPrivate)
+	return p.options.Wheels == "" && slices.ContainsFunc(p.options.Indexes(), isPrivate)
 }
 
 // trustedHosts lists the hosts of http indexes: pip refuses them otherwise, though the operator
 // named them.
 func (o Options) trustedHosts() string {
 	var hosts []string
-	for _, index := range o.indexes() {
+	for _, index := range o.Indexes() {
 		if u, err := url.Parse(index); err == nil && u.Scheme == "http" {
 			hosts = append(hosts, u.Host)
 		}
@@ -54,7 +54,7 @@ func (o Options) trustedHosts() string {
 func (p *Python) Fingerprint() string {
 	o := p.options
 	parts := []string{"python 2", fmt.Sprintf("source %v, room %d, wheels %q", o.AllowSourceBuilds, o.MaxSize, o.Wheels)}
-	for _, index := range o.indexes() {
+	for _, index := range o.Indexes() {
 		parts = append(parts, withoutCredentials(index))
 	}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))

@@ -24,7 +24,7 @@ func TestOrderOfIndexes(t *testing.T) {
 		{Options{IndexURL: "::\x7f"}, []string{"::\x7f"}, true},
 		{Options{IndexURL: private, Wheels: "/wheels"}, []string{private}, false},
 	} {
-		if got := tt.options.indexes(); !slices.Equal(got, tt.want) || New(tt.options).Private() != tt.private {
+		if got := tt.options.Indexes(); !slices.Equal(got, tt.want) || New(tt.options).Private() != tt.private {
 			t.Errorf("%q and %q: got %q, private %v", tt.options.IndexURL, tt.options.ExtraIndexURLs, got, !tt.private)
 		}
 	}

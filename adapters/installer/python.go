@@ -21,7 +21,7 @@ import (
 // Options say where packages come from. The zero value uses the package managers' defaults.
 type Options struct {
 	IndexURL          string   // may hold credentials
-	ExtraIndexURLs    []string // may hold credentials; see Options.indexes for which is asked first
+	ExtraIndexURLs    []string // may hold credentials; see Options.Indexes for which is asked first
 	CABundle          string   // a PEM file of this host
 	HTTPProxy         string   // may hold credentials
 	HTTPSProxy        string   // may hold credentials

@@ -71,7 +71,7 @@ func (j *job) fetchUV(ctx context.Context) (bool, error) {
 
 // downloadUV asks one index after the other.
 func (j *job) downloadUV(ctx context.Context, staging string) (text string, works bool) {
-	for _, index := range j.options.indexes() {
+	for _, index := range j.options.Indexes() {
 		text, exit, err := j.run(ctx, command{
 			argv: j.pip("--only-binary=:all:", "--no-deps", "--target", staging, "uv"), env: j.onlyIndex(index), timeout: fetchUVTimeout,
 		})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boxwright/boxwright/adapters/catalog"
 	"github.com/boxwright/boxwright/adapters/config"
 	"github.com/boxwright/boxwright/adapters/guest"
 	"github.com/boxwright/boxwright/adapters/installer"
@@ -49,11 +50,13 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 	if s.backends, err = newBackends(c, instance, log); err != nil {
 		return nil, errors.Join(err, s.database.Close(), instance.Close())
 	}
+	packages := installerOptions(c.Dependencies, log)
 	s.service = app.New(app.Ports{
 		Backends:  s.backends,
 		Guests:    &guest.Connector{},
 		Artifacts: s.artifacts,
-		Installer: newInstaller(c.Dependencies, log),
+		Installer: installer.New(packages),
+		Catalog:   newCatalog(packages),
 		Index:     s.index,
 		Sessions:  s.sessions,
 		Runs:      s.runs,
@@ -129,7 +132,7 @@ func (s *system) keepFiles(ctx context.Context, c config.Config) {
 	}
 }
 
-func newInstaller(c config.Dependencies, log *slog.Logger) *installer.Python {
+func installerOptions(c config.Dependencies, log *slog.Logger) installer.Options {
 	options := installer.Options{
 		IndexURL:          c.IndexURL.Reveal(),
 		CABundle:          c.CABundle,
@@ -146,7 +149,15 @@ func newInstaller(c config.Dependencies, log *slog.Logger) *installer.Python {
 	for _, url := range c.ExtraIndexURLs {
 		options.ExtraIndexURLs = append(options.ExtraIndexURLs, url.Reveal())
 	}
-	return installer.New(options)
+	return options
+}
+
+// newCatalog asks the indexes that the installer installs from.
+func newCatalog(o installer.Options) *catalog.Catalog {
+	return catalog.New(catalog.Options{
+		Indexes: o.Indexes(), Wheels: o.Wheels, CABundle: o.CABundle,
+		HTTPProxy: o.HTTPProxy, HTTPSProxy: o.HTTPSProxy, NoProxy: o.NoProxy,
+	})
 }
 
 func appSettings(c config.Config) app.Settings {
@@ -183,6 +194,7 @@ func appSettings(c config.Config) app.Settings {
 		MaxFiles:       int64(c.Files.MaxPerRun),
 		InlineImage:    int64(c.Files.InlineImage),
 		Dependencies:   c.Dependencies.Enabled,
+		AutoInstall:    c.Dependencies.AutoInstall,
 		InstallLimit:   c.Dependencies.Timeout.Std(),
 		InstallSize:    installLimits(c.Limits),
 		EnvironmentAge: c.Dependencies.MaxAge.Std(),
