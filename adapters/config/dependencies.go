@@ -34,15 +34,20 @@ func (d Dependencies) WarmSets() []core.EnvironmentSet {
 	return sets
 }
 
+// Policy is what requirements may be.
+func (d Dependencies) Policy() core.RequirementPolicy {
+	return core.RequirementPolicy{Links: d.DirectURLs, Builds: d.AllowSourceBuilds}
+}
+
 func (v *validator) keep(k Keep) {
 	v.check(k.MaxSize >= 0, "dependencies.keep.max_size is %s, but must not be below 0", k.MaxSize)
 	v.check(k.MaxAge >= 0, "dependencies.keep.max_age is %s, but must not be below 0", k.MaxAge)
 }
 
 // warm checks that each set can be asked for. Whether its image may be used depends on the backend.
-func (v *validator) warm(sets []WarmSet) {
-	for _, w := range sets {
-		requirements, err := core.ParseRequirements(w.Packages)
+func (v *validator) warm(d Dependencies) {
+	for _, w := range d.Warm {
+		requirements, err := d.Policy().Parse(w.Packages)
 		v.under(w.Origin, err)
 		v.check(err != nil || len(requirements) > 0, "%s: it names no packages", w.Origin)
 		if w.Image != "" {

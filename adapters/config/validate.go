@@ -159,7 +159,7 @@ func (v *validator) dependencies(d Dependencies) {
 	v.check(d.Timeout >= Duration(time.Second), "dependencies.timeout is %s, but must be at least 1s", d.Timeout)
 	v.check(d.MaxAge >= 0, "dependencies.max_age is %s, but must not be below 0", d.MaxAge)
 	v.keep(d.Keep)
-	v.warm(d.Warm)
+	v.warm(d)
 }
 
 // url checks a URL without ever printing it: it may hold credentials.

@@ -198,7 +198,7 @@ func appSettings(c config.Config) app.Settings {
 		InstallLimit:   c.Dependencies.Timeout.Std(),
 		InstallSize:    installLimits(c.Limits),
 		EnvironmentAge: c.Dependencies.MaxAge.Std(),
-		Requirements:   core.RequirementPolicy{Links: c.Dependencies.DirectURLs, Builds: c.Dependencies.AllowSourceBuilds},
+		Requirements:   c.Dependencies.Policy(),
 		MaxEnvironment: int64(c.Dependencies.MaxEnvironment),
 		Keep:           app.Keep{MaxSize: int64(c.Dependencies.Keep.MaxSize), MaxAge: c.Dependencies.Keep.MaxAge.Std()},
 		Tenant:         localTenant,
