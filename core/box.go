@@ -14,8 +14,13 @@ const (
 	// they installed, have it.
 	GuestEnvironment = "/opt/boxwright/env"
 	// GuestEnvironments is where every box that runs code has the installed packages of its trust zone,
-	// read-only: a folder for each environment, whose name a program has to know.
+	// read-only.
 	GuestEnvironments = "/opt/boxwright/envs"
+	// ZoneFolder is the one folder in there. In it is one for each environment: a program enters what it knows the
+	// name of, and lists nothing. The box's user owns it, with ZoneMode.
+	ZoneFolder = "by-name"
+	// ZoneMode is the mode of ZoneFolder.
+	ZoneMode = 0o300
 	// GuestCache is the installer's download cache; only installer boxes have it.
 	GuestCache = "/opt/boxwright/cache"
 	// GuestWork is the workspace: the working directory, and the only place from which files are collected.
@@ -113,20 +118,6 @@ type Mount struct {
 	Volume   string // the volume's name
 	Path     string // absolute, inside the box
 	Writable bool   // then it is writable by the box's user
-}
-
-// The modes of a volume's own folder, which is the box's user's.
-const (
-	VolumeMode = 0o755
-	ZoneMode   = 0o300 // of a zone's: a program enters what it knows the name of, and lists nothing
-)
-
-// Mode is that of the volume's own folder.
-func (m Mount) Mode() int64 {
-	if m.Path == GuestEnvironments {
-		return ZoneMode
-	}
-	return VolumeMode
 }
 
 // BoxSpec is what a backend needs to make a box.

@@ -35,7 +35,7 @@ func (e Environment) Remains(since time.Time) Environment {
 func (e Environment) IsRemains() bool { return strings.HasPrefix(e.Key, remainsPrefix) }
 
 // Path is where a box of its zone has it.
-func (e Environment) Path() string { return GuestEnvironments + "/" + e.Folder }
+func (e Environment) Path() string { return GuestEnvironments + "/" + ZoneFolder + "/" + e.Folder }
 
 // Kept is the answer of "boxwright-agent keep": what was copied, or why not.
 type Kept struct {

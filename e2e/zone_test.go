@@ -20,7 +20,7 @@ func TestZone(t *testing.T) {
 	first := s.run(t, program(code, "dependencies", []string{"six"}))
 	outcome{any: true}.check(t, first)
 	folder := strings.TrimSpace(first.Stdout)
-	if name, ok := strings.CutPrefix(folder, "/opt/boxwright/envs/"); !ok || len(name) != 26 {
+	if name, ok := strings.CutPrefix(folder, "/opt/boxwright/envs/by-name/"); !ok || len(name) != 26 {
 		t.Fatalf("it is in %q", folder)
 	}
 	s.awaitWaiting(t)
@@ -32,7 +32,7 @@ func TestZone(t *testing.T) {
 		}
 		s.awaitWaiting(t)
 	}
-	outcome{stdout: strings.Repeat("refused\n", 8) + "there\n"}.check(t, s.run(t, program(fmt.Sprintf(zoneTricks, folder))))
+	outcome{stdout: strings.Repeat("refused\n", 9) + "there\n"}.check(t, s.run(t, program(fmt.Sprintf(zoneTricks, folder))))
 	if n := s.installed(); n != 1 {
 		t.Errorf("installed %d times", n)
 	}
@@ -53,6 +53,7 @@ def refused(trick):
     try: print('done:', trick())
     except OSError: print('refused')
 refused(lambda: os.listdir(zone))
+refused(lambda: os.rename(zone, zone + 'x'))
 refused(lambda: os.open(zone, os.O_RDONLY))
 refused(lambda: os.chmod(zone, 0o755))
 refused(lambda: open(zone + '/x', 'w'))

@@ -60,7 +60,7 @@ func TestWhoSeesWhat(t *testing.T) {
 		}
 	}
 	name := path.Base(paths[0][0])
-	if path.Dir(paths[0][0]) != core.GuestEnvironments || len(name) != 26 || paths[1][0] != paths[0][0] || paths[2][0] == paths[0][0] || paths[3] != nil {
+	if path.Dir(paths[0][0]) != core.GuestEnvironments+"/"+core.ZoneFolder || len(name) != 26 || paths[1][0] != paths[0][0] || paths[2][0] == paths[0][0] || paths[3] != nil {
 		t.Errorf("the paths are %q", paths)
 	}
 	zones, folders := w.zones()
@@ -327,7 +327,7 @@ func TestCollect(t *testing.T) {
 			s.Keep, s.EnvironmentAge = c.keep, c.age
 			service := w.service(t, s)
 			w.stock(t, service, ages)
-			w.sessions.all = []core.Session{{ID: "s", Backend: "fake", PythonPath: []string{core.GuestEnvironments + "/lived"}}}
+			w.sessions.all = []core.Session{{ID: "s", Backend: "fake", PythonPath: []string{core.Environment{Folder: "lived"}.Path()}}}
 			done, err := service.CollectEnvironments(t.Context())
 			if err != nil || w.keys() != c.left {
 				t.Errorf("left %q, %v", w.keys(), err)
@@ -369,7 +369,7 @@ func TestRemains(t *testing.T) {
 		if _, err := service.CollectEnvironments(t.Context()); err != nil || w.keys() != "a" {
 			t.Fatalf("left %q, %v", w.keys(), err)
 		}
-		lived := core.Session{ID: "s", Backend: "fake", PythonPath: []string{core.GuestEnvironments + "/lived"}, Created: w.now, Used: w.now, MaxAge: 100 * time.Hour, IdleTimeout: 100 * time.Hour}
+		lived := core.Session{ID: "s", Backend: "fake", PythonPath: []string{core.Environment{Folder: "lived"}.Path()}, Created: w.now, Used: w.now, MaxAge: 100 * time.Hour, IdleTimeout: 100 * time.Hour}
 		w.sessions.all = []core.Session{lived} // it has just got it
 		w.boxes["its box"] = core.Box{ID: "its box", Labels: core.Labels{Instance: "inst", Server: "me", Purpose: core.PurposeSession}}
 		w.sessions.all[0].Box = "its box"

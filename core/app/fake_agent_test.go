@@ -54,7 +54,7 @@ func (g guest) missing(folders []string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	at := slices.IndexFunc(folders, func(folder string) bool {
-		name, within := strings.CutPrefix(folder, core.GuestEnvironments+"/")
+		name, within := strings.CutPrefix(folder, core.GuestEnvironments+"/"+core.ZoneFolder+"/")
 		return !within || !g.folders[zone.Volume+"/"+name]
 	})
 	if at < 0 {

@@ -88,10 +88,9 @@ func (e *engine) dropAgents(ctx context.Context, labels core.Labels, keep string
 // own gives the roots of the volumes to the box's user: the engine makes them root's.
 func (e *engine) own(ctx context.Context, from origin, spec core.BoxSpec, server string) error {
 	var names []string
-	var modes []int64
 	for _, m := range spec.Mounts {
 		if m.Writable && !e.owned.Has(m.Volume) {
-			names, modes = append(names, m.Volume), append(modes, m.Mode())
+			names = append(names, m.Volume)
 		}
 	}
 	if len(names) == 0 {
@@ -99,7 +98,7 @@ func (e *engine) own(ctx context.Context, from origin, spec core.BoxSpec, server
 	}
 	labels := core.Labels{Instance: spec.Labels.Instance, Server: server, Purpose: spec.Labels.Purpose}
 	err := e.withHelper(ctx, from, labels, names, func(id string) error {
-		return e.api.CopyToContainer(ctx, id, helperRoot, ownersArchive(modes), container.CopyToContainerOptions{})
+		return e.api.CopyToContainer(ctx, id, helperRoot, ownersArchive(len(names)), container.CopyToContainerOptions{})
 	})
 	if err != nil {
 		return err
@@ -110,15 +109,15 @@ func (e *engine) own(ctx context.Context, from origin, spec core.BoxSpec, server
 	return nil
 }
 
-// ownersArchive holds folders of the box user's, of these modes. The engine skips an archive's own root, so
+// ownersArchive holds n folders of the box user's. The engine skips an archive's own root, so
 // the roots of volumes have to be folders in it.
-func ownersArchive(modes []int64) io.Reader {
+func ownersArchive(n int) io.Reader {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
-	for i, mode := range modes {
+	for i := range n {
 		// A buffer takes everything, and the header is a constant.
 		_ = w.WriteHeader(&tar.Header{
-			Typeflag: tar.TypeDir, Name: path.Base(helperPath(i)) + "/", Mode: mode, Uid: core.GuestUID, Gid: core.GuestGID,
+			Typeflag: tar.TypeDir, Name: path.Base(helperPath(i)) + "/", Mode: 0o755, Uid: core.GuestUID, Gid: core.GuestGID,
 		})
 	}
 	_ = w.Close()

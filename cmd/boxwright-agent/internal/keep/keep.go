@@ -37,10 +37,10 @@ const (
 )
 
 // Copy copies the folder source to target, which must not exist: whole and read-only, or not at all. The folder
-// that target is in shows its names to nobody from then on. Times of files are kept, as bytecode goes by them.
+// that target is in is made if need be, and shows its names to nobody. Times of files are kept, as bytecode goes by them.
 // When it returns, the copy outlives the machine's crash.
 func Copy(source, target string, l Limits) (Kept, error) {
-	if err := os.Chmod(filepath.Dir(target), core.ZoneMode); err != nil {
+	if err := os.Mkdir(filepath.Dir(target), core.ZoneMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return Kept{}, failed(err)
 	}
 	if _, err := os.Lstat(target); !errors.Is(err, fs.ErrNotExist) {

@@ -21,7 +21,7 @@ func tree(t *testing.T, make func(at func(name string) string)) (source, target 
 	t.Helper()
 	source, zone := t.TempDir(), t.TempDir()
 	make(func(name string) string { return filepath.Join(source, name) })
-	return source, filepath.Join(zone, "abc")
+	return source, filepath.Join(zone, core.ZoneFolder, "abc")
 }
 
 func must(t *testing.T, err error) {
