@@ -15,16 +15,26 @@ import (
 // env runs "boxwright env" beside the servers of a state, and returns what it printed.
 func (s *state) env(t *testing.T, args ...string) string {
 	t.Helper()
-	args = append([]string{"env"}, append(args, "--config", settingsFile(t, here().settings(t, "")))...)
+	out, log, code := s.tryEnv(t, "", args...)
+	if code != 0 {
+		t.Fatalf("boxwright env %s: exit status %d\n%s", strings.Join(args, " "), code, log)
+	}
+	return out
+}
+
+// tryEnv is env with settings, of a command that may fail.
+func (s *state) tryEnv(t *testing.T, config string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	args = append([]string{"env"}, append(args, "--config", settingsFile(t, here().settings(t, config)))...)
 	cmd := here().command(filepath.Join(programs, "boxwright"), args...)
 	cmd.Dir = here().folder(t)
 	cmd.Env = append(here().environment(cmd.Dir), "BOXWRIGHT_STORAGE_DIR="+s.dir)
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("boxwright %s: %v\n%s", strings.Join(args, " "), err, &log)
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
 	}
-	return out.String()
+	return out.String(), log.String(), cmd.ProcessState.ExitCode()
 }
 
 // keptEnvironment is one as the commands print it.
@@ -76,6 +86,24 @@ func TestEnvCommands(t *testing.T) {
 	var one keptEnvironment
 	if err := json.Unmarshal([]byte(s.env(t, "show", list[0].Key[:8], "--json")), &one); err != nil || !strings.Contains(one.Lock, "six==") {
 		t.Errorf("show printed %+v, %v", one, err)
+	}
+}
+
+// TestEnvWarmInPart: of sets of which one cannot be installed, the answer has the others, and the error says why.
+func TestEnvWarmInPart(t *testing.T) {
+	require(t, "engine")
+	t.Parallel()
+	s := newState(t)
+	config := "dependencies: {warm: [{packages: [no-such-pkg-zz9]}, {packages: [idna]}, {image: elsewhere/tool, packages: [six]}]}\n"
+	out, log, code := s.tryEnv(t, config, "warm", "--json")
+	var list []keptEnvironment
+	if err := json.Unmarshal([]byte(out), &list); err != nil || code != 1 || len(list) != 1 || list[0].Packages[0] != "idna" {
+		t.Errorf("exit status %d: %s, %v", code, out, err)
+	}
+	for _, want := range []string{"installing no-such-pkg-zz9 failed", "image elsewhere/tool:latest is not allowed"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("stderr lacks %q:\n%s", want, log)
+		}
 	}
 }
 
