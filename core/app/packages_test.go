@@ -137,11 +137,11 @@ func TestAutoInstallEnds(t *testing.T) {
 func TestAutoInstallThatFails(t *testing.T) {
 	w := newWorld()
 	specs := w.lacking("nosuch")
-	w.fail["install"] = core.Errorf(core.ErrDependency, "a package of this name does not exist")
+	w.fail["install"] = core.Errorf(core.ErrDependency, "a package of this name does not exist").WithHint("check the spelling")
 	r := request("import nosuch")
 	r.AutoInstall = true
 	record, err := w.service(t, autoSettings()).RunOnce(t.Context(), r, nil)
-	if err != nil || record.ExitCode != 1 || len(specs()) != 1 || record.AutoInstalled != nil ||
+	if err != nil || record.ExitCode != 1 || len(specs()) != 1 || record.AutoInstalled != nil || record.Hint != "check the spelling" ||
 		!strings.Contains(strings.Join(record.Warnings, "\n"), "nosuch could not be installed by itself: a package of this name does not exist") {
 		t.Errorf("got %+v, %v", record, err)
 	}
