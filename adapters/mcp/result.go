@@ -59,10 +59,7 @@ type errorResult struct {
 
 // runOutputSchema describes runResult to clients.
 func runOutputSchema() map[string]any {
-	text := func(description string) map[string]any {
-		return map[string]any{"type": "string", "description": description}
-	}
-	number := map[string]any{"type": "number"}
+	text, number := textSchema, map[string]any{"type": "number"}
 	return map[string]any{
 		"type": "object",
 		"properties": map[string]any{
@@ -86,19 +83,7 @@ func runOutputSchema() map[string]any {
 				"description":          "milliseconds by phase: queue, image, dependencies, box, run, collect; and total",
 				"additionalProperties": number,
 			},
-			"files": map[string]any{
-				"type":        "array",
-				"description": "files that the run created or changed in its working directory",
-				"items": map[string]any{
-					"type": "object",
-					"properties": map[string]any{
-						"name": text("file name"), "path": text("path below the working directory"),
-						"size": map[string]any{"type": "integer"}, "mime_type": text("media type"),
-						"uri": text("for resources/read"), "url": text("where a person finds the file"),
-					},
-					"required": []string{"name", "path", "size", "mime_type", "uri"},
-				},
-			},
+			"files": filesSchema(),
 			"error": map[string]any{
 				"type":        "object",
 				"description": "why the program could not be run; absent when it ran, however it ended",
@@ -108,18 +93,39 @@ func runOutputSchema() map[string]any {
 				},
 				"required": []string{"type", "message"},
 			},
-			"warnings":    map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
-			"install_log": text("last lines of the installer, when packages were installed for this run"),
-			"auto_installed": map[string]any{
-				"type": "array", "items": map[string]any{"type": "string"},
-				"description": "packages that the code lacked: they were installed, and it ran again from the start",
-			},
-			"hint":       text("what to do about a program that failed, where that is known"),
-			"sandbox_id": text("the sandbox it ran in; absent when it had a box of its own"),
-			"backend":    text("the engine that ran it"),
-			"image":      text("the image it ran in"),
+			"warnings":       map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
+			"install_log":    text("last lines of the installer, when packages were installed for this run"),
+			"auto_installed": listOfTexts("packages that the code lacked: they were installed, and it ran again from the start"),
+			"hint":           text("what to do about a program that failed, where that is known"),
+			"sandbox_id":     text("the sandbox it ran in; absent when it had a box of its own"),
+			"backend":        text("the engine that ran it"),
+			"image":          text("the image it ran in"),
 		},
 		"required": []string{"status", "stdout", "stderr", "files"},
+	}
+}
+
+func textSchema(description string) map[string]any {
+	return map[string]any{"type": "string", "description": description}
+}
+
+func listOfTexts(description string) map[string]any {
+	return map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "description": description}
+}
+
+func filesSchema() map[string]any {
+	return map[string]any{
+		"type":        "array",
+		"description": "files that the run created or changed in its working directory",
+		"items": map[string]any{
+			"type": "object",
+			"properties": map[string]any{
+				"name": textSchema("file name"), "path": textSchema("path below the working directory"),
+				"size": map[string]any{"type": "integer"}, "mime_type": textSchema("media type"),
+				"uri": textSchema("for resources/read"), "url": textSchema("where a person finds the file"),
+			},
+			"required": []string{"name", "path", "size", "mime_type", "uri"},
+		},
 	}
 }
 

@@ -41,9 +41,9 @@ func (p packageResult) line() string {
 func (s *Server) searchPackages() tool {
 	text := map[string]any{"type": "string"}
 	items := map[string]any{"type": "object", "properties": map[string]any{
-		"name": map[string]any{"type": "string", "description": "what to put into dependencies"}, "version": text, "summary": text,
+		"name": textSchema("what to put into dependencies"), "version": text, "summary": text,
 		"requires_python": text,
-		"versions":        map[string]any{"type": "array", "items": text, "description": "the latest, the newest first"},
+		"versions":        listOfTexts("the latest, the newest first"),
 	}, "required": []string{"name", "versions"}}
 	return tool{
 		name: "search_pypi_packages", title: "Look up a Python package",
@@ -124,9 +124,7 @@ Example: {"sandbox_id": "mine", "package_name": "pandas"}`, installPatience.Seco
 }
 
 func installSchema() map[string]any {
-	text := func(description string) map[string]any {
-		return map[string]any{"type": "string", "description": description}
-	}
+	text := textSchema
 	return map[string]any{"type": "object", "properties": map[string]any{
 		"sandbox_id": text("as it was named in the call"), "message": text("what to do next, or why it failed"),
 		"packages":        map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
