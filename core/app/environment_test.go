@@ -189,7 +189,7 @@ func TestLostPackages(t *testing.T) {
 			if err := service.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if boxes, _, _ := w.counts(); boxes != 0 {
+			if boxes, _ := w.counts(); boxes != 0 {
 				t.Errorf("%d boxes are left", boxes)
 			}
 		})

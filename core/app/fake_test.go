@@ -132,10 +132,10 @@ func (w *world) step(name string) error {
 	return w.fail[name]
 }
 
-func (w *world) counts() (boxes, volumes, files int) {
+func (w *world) counts() (boxes, files int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.boxes), len(w.volumes), len(w.files)
+	return len(w.boxes), len(w.files)
 }
 
 // The backend.

@@ -240,7 +240,7 @@ func TestBackendsThatShareAnEngine(t *testing.T) {
 		if err := service.SweepOnce(ctx); err != nil {
 			t.Error(err)
 		}
-		if boxes, _, _ := w.counts(); boxes != 1 {
+		if boxes, _ := w.counts(); boxes != 1 {
 			t.Errorf("%d boxes are there while one runs", boxes)
 		}
 		return core.Exit{}, nil
@@ -251,7 +251,7 @@ func TestBackendsThatShareAnEngine(t *testing.T) {
 		if _, err := service.RunOnce(t.Context(), r, nil); err != nil {
 			t.Fatal(err)
 		}
-		awaits(t, "end of the box", func() bool { boxes, _, _ := w.counts(); return boxes == 0 })
+		awaits(t, "end of the box", func() bool { boxes, _ := w.counts(); return boxes == 0 })
 	}
 }
 

@@ -222,7 +222,7 @@ func (r *run) makeBox(ctx context.Context, image core.Image, purpose core.Purpos
 	spec := r.settings.boxSpec(r.image, image.Digest)
 	spec.Labels.Tenant, spec.Labels.Purpose = r.tenant, purpose
 	spec.Mounts = []core.Mount{r.zone(r.place, r.tenant)}
-	r.place.madeOf(image)
+	r.madeOf(image)
 	return r.boxes.open(ctx, r.place, spec, lifetime)
 }
 

@@ -55,7 +55,7 @@ func TestRunOnceTellsEverything(t *testing.T) {
 	if err := service.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if boxes, _, _ := w.counts(); boxes != 0 {
+	if boxes, _ := w.counts(); boxes != 0 {
 		t.Errorf("%d boxes are left", boxes)
 	}
 }
@@ -76,7 +76,7 @@ func TestEachFailingStepLeavesNothing(t *testing.T) {
 			if err := service.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			boxes, _, files := w.counts()
+			boxes, files := w.counts()
 			if boxes != 0 || files != 0 {
 				t.Errorf("%d boxes and %d files are left", boxes, files)
 			}
@@ -300,7 +300,7 @@ func TestBoxThatComesTooLateIsRemoved(t *testing.T) {
 	if err := service.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if boxes, _, _ := w.counts(); boxes != 0 {
+	if boxes, _ := w.counts(); boxes != 0 {
 		t.Errorf("%d boxes are left", boxes)
 	}
 }
@@ -356,7 +356,7 @@ func TestBoxOfALostCreationIsRemovedAtTheEnd(t *testing.T) {
 	if err := service.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if boxes, _, _ := w.counts(); boxes != 0 {
+	if boxes, _ := w.counts(); boxes != 0 {
 		t.Errorf("%d boxes are left", boxes)
 	}
 }

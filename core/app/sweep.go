@@ -186,13 +186,14 @@ func (s *Service) isLeftover(box core.Box) bool {
 // or it is a zone in which nothing is, of a server that is gone; or a download cache that is as old as an environment
 // may get, which is rather filled anew.
 func (s *Service) isOrphan(volume core.Volume, zones map[string]bool) bool {
-	age := s.ports.Now().Sub(volume.Created)
-	switch alive := s.ports.Alive(volume.Labels.Server); volume.Labels.Purpose {
-	case core.PurposeCache:
+	age, purpose := s.ports.Now().Sub(volume.Created), volume.Labels.Purpose
+	alive := s.ports.Alive(volume.Labels.Server)
+	switch {
+	case purpose == core.PurposeCache:
 		return s.settings.EnvironmentAge > 0 && age > s.settings.EnvironmentAge
-	case core.PurposeZone:
+	case purpose == core.PurposeZone:
 		return !alive && !zones[volume.Name] && !s.boxes.zones.knows(volume.Name)
-	case core.PurposeEnvironment:
+	case purpose == core.PurposeEnvironment:
 		return !alive || age > s.settings.environmentLease()
 	}
 	return false

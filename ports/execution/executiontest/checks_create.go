@@ -93,7 +93,7 @@ func checkCreateDigest(ctx context.Context, env Env) error {
 func checkCreateMissingVolume(ctx context.Context, env Env) error {
 	name := env.volumeName()
 	_, err := env.create(ctx, func(s *core.BoxSpec) {
-		s.Mounts = []core.Mount{{Volume: name, Path: core.GuestEnvironment}}
+		s.Mounts = []core.Mount{{Volume: name, Path: core.GuestEnvironments}}
 	})
 	if err := wantKind("a missing volume", err, core.ErrNotFound); err != nil {
 		return err
@@ -311,19 +311,19 @@ func checkCreateMounts(ctx context.Context, env Env) error {
 	}
 	for _, step := range []struct{ writable, seen bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
 		box, err := env.create(ctx, func(s *core.BoxSpec) {
-			s.Mounts = []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironment, Writable: step.writable}}
+			s.Mounts = []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironments, Writable: step.writable}}
 		})
 		if err != nil {
 			return err
 		}
-		in, err := env.inside(ctx, box.ID, core.GuestEnvironment)
+		in, err := env.inside(ctx, box.ID, core.GuestEnvironments)
 		if err != nil {
 			return err
 		}
-		if got := in.Writable[core.GuestEnvironment]; got != step.writable {
+		if got := in.Writable[core.GuestEnvironments]; got != step.writable {
 			return fmt.Errorf("mounted with writable %v, it is writable: %v", step.writable, got)
 		}
-		if got := in.Seen[core.GuestEnvironment]; got != step.seen {
+		if got := in.Seen[core.GuestEnvironments]; got != step.seen {
 			return fmt.Errorf("a file of an earlier box is seen: %v, want %v", got, step.seen)
 		}
 		if err := env.Backend.Destroy(ctx, box.ID); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -153,12 +154,7 @@ func staysWithin(link string, depth int) bool {
 		}
 		up++
 	}
-	for _, part := range parts[up:] {
-		if part == ".." {
-			return false
-		}
-	}
-	return depth >= 0
+	return depth >= 0 && !slices.Contains(parts[up:], "..")
 }
 
 // open opens what is in a folder and no link.

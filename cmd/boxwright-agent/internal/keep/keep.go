@@ -59,12 +59,12 @@ func Copy(source, target string, l Limits) (Kept, error) {
 
 // fill copies the tree into part and gives it its name.
 func fill(source, part, target string, l Limits) (Kept, error) {
-	from, err := os.OpenFile(source, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	from, err := os.OpenFile(source, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0) //nolint:gosec // the host names it
 	if err != nil {
 		return Kept{}, failed(err)
 	}
-	defer from.Close() //nolint:errcheck // it was only read
-	to, err := os.Open(part)
+	defer from.Close()       //nolint:errcheck // it was only read
+	to, err := os.Open(part) //nolint:gosec // it was just made
 	if err != nil {
 		return Kept{}, failed(err)
 	}
