@@ -150,6 +150,17 @@ func isOf(text string, asked core.Requirement) bool {
 	return err == nil && len(kept) == 1 && kept[0].Name == asked.Name && asked.String() == asked.Name
 }
 
+// recoverInstalls goes on with what servers that are gone were installing into sessions of a backend.
+func (s *Service) recoverInstalls(ctx context.Context, on *place, sessions map[string]core.Session) {
+	for _, session := range sessions {
+		for _, i := range session.Installs {
+			if session.Backend == on.name {
+				s.goOn(ctx, session, i)
+			}
+		}
+	}
+}
+
 // goOn takes an installation over from a server that is gone.
 func (s *Service) goOn(ctx context.Context, session core.Session, i core.PackageInstall) core.PackageInstall {
 	if i.State != core.InstallUnderWay || i.Server == s.ports.Server || s.ports.Alive(i.Server) {

@@ -376,8 +376,15 @@ func TestInstallThatTakesLong(t *testing.T) {
 	}
 }
 
-// An installation that a server left behind goes on in the next one.
+// An installation that a server left behind goes on in the next one, by itself or when somebody asks for it.
 func TestInstallOutlivesItsServer(t *testing.T) {
+	for _, sweep := range []bool{false, true} {
+		outlivesServer(t, sweep)
+	}
+}
+
+func outlivesServer(t *testing.T, sweep bool) {
+	t.Helper()
 	w := newWorld()
 	s := w.service(t, sessionSettings())
 	made := openSession(t, s)
@@ -393,6 +400,14 @@ func TestInstallOutlivesItsServer(t *testing.T) {
 		t.Errorf("another server is at it: %+v, %v", got, err)
 	}
 	w.alive["gone"] = false
+	if sweep {
+		if err := s.SweepOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if kept, err := w.sessions.Get(t.Context(), "local", "mine"); err != nil || kept.Installs[0].Server != "me" {
+			t.Errorf("the sweep did not go on with it: %+v, %v", kept.Installs, err)
+		}
+	}
 	if got := settles(t, s, "six"); got.State != core.InstallDone || got.Server != "me" || w.installs.Load() != 1 {
 		t.Errorf("got %+v after %d installs", got, w.installs.Load())
 	}

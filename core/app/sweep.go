@@ -137,6 +137,7 @@ func (s *Service) needed(ctx context.Context, on *place, boxes []core.Box, looke
 		return nil, err
 	}
 	s.missSessions(ctx, on, sessions, boxes, looked)
+	s.recoverInstalls(ctx, on, sessions)
 	needed, err := s.neededBoxes(ctx)
 	if err != nil {
 		return nil, err
