@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/boxwright/boxwright/core"
@@ -18,6 +19,10 @@ type diagnosis struct {
 
 // diagnoses is searched from top to bottom: what is more certain comes first.
 func diagnoses() []diagnosis {
+	return slices.Concat(boxDiagnoses(), indexDiagnoses(), packageDiagnoses())
+}
+
+func boxDiagnoses() []diagnosis {
 	return []diagnosis{
 		{
 			`the packages need more room than`,
@@ -39,6 +44,11 @@ func diagnoses() []diagnosis {
 			`no space left on device|disk quota exceeded|os error 28`,
 			"there is no room for the packages", "ask for fewer packages, or ask the operator for more room",
 		},
+	}
+}
+
+func indexDiagnoses() []diagnosis {
+	return []diagnosis{
 		{
 			`certificate verify failed|invalid peer certificate|unknownissuer|self.signed certificate`,
 			"the package index's certificate is not trusted", "the operator sets dependencies.ca_bundle to the certificate authority's file",
@@ -55,6 +65,11 @@ func diagnoses() []diagnosis {
 			`temporary failure in name resolution|name or service not known|dns error|failed to lookup address|failed to establish a new connection|connection refused|network is unreachable|no route to host|connection timed out|read timed out|connect timeout|operation timed out|tcp connect error|proxyerror|max retries exceeded|error sending request`,
 			"the package index cannot be reached", "the operator checks the network, dependencies.index_url and the proxy settings",
 		},
+	}
+}
+
+func packageDiagnoses() []diagnosis {
+	return []diagnosis{
 		{
 			`has no usable wheels|no wheels with a matching|no wheels are available|building from source is disabled|has no wheels|only source`,
 			"a package offers no ready-made wheel for this image", "ask for another version or an image with another Python; the operator may set dependencies.allow_source_builds",
