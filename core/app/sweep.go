@@ -189,15 +189,13 @@ func (s *Service) isLeftover(box core.Box) bool {
 func (s *Service) isOrphan(volume core.Volume, zones map[string]bool) bool {
 	age, purpose := s.ports.Now().Sub(volume.Created), volume.Labels.Purpose
 	alive := s.ports.Alive(volume.Labels.Server)
-	switch {
-	case purpose == core.PurposeCache:
+	if purpose == core.PurposeCache {
 		return s.settings.EnvironmentAge > 0 && age > s.settings.EnvironmentAge
-	case purpose == core.PurposeZone:
-		return !alive && !zones[volume.Name] && !s.boxes.zones.knows(volume.Name)
-	case purpose == core.PurposeEnvironment:
-		return !alive || age > s.settings.environmentLease()
 	}
-	return false
+	if purpose == core.PurposeZone {
+		return !alive && !zones[volume.Name] && !s.boxes.zones.knows(volume.Name)
+	}
+	return purpose == core.PurposeEnvironment && (!alive || age > s.settings.environmentLease())
 }
 
 // knownZones are those in which something is. It is read after the inventory, so that what came in between is known.
