@@ -32,6 +32,7 @@ type run struct {
 	progress func(core.Progress)
 	clock    *stopwatch
 	record   core.Record
+	packages core.Environment // that the program finds
 	// afterwards removes what the run used: only once its record is kept, as the box is where a server that
 	// comes after this one would find out how it ended.
 	afterwards func()
@@ -54,8 +55,7 @@ func (r *run) once(ctx context.Context) (core.Record, error) {
 	if err != nil {
 		return core.Record{}, err
 	}
-	environment, err := r.ensureEnvironment(ctx, image)
-	if err != nil {
+	if _, err := r.ensureEnvironment(ctx, image); err != nil {
 		return core.Record{}, err
 	}
 	record, err := r.alone(ctx, image)
@@ -63,7 +63,7 @@ func (r *run) once(ctx context.Context) (core.Record, error) {
 		return record, err
 	}
 	r.tidy()
-	if err := r.forgetEnvironment(ctx, environment); err != nil {
+	if err := r.forgetEnvironment(ctx, r.packages); err != nil {
 		return core.Record{}, err
 	}
 	if _, err := r.ensureEnvironment(ctx, image); err != nil {
@@ -213,7 +213,7 @@ func (r *run) ensureEnvironment(ctx context.Context, image core.Image) (core.Env
 		r.record.Install = environment.Report
 	}
 	if err == nil {
-		r.spec.PythonPath = []string{environment.Path()}
+		r.packages, r.spec.PythonPath = environment, []string{environment.Path()}
 	}
 	return environment, err
 }
