@@ -141,7 +141,7 @@ func given(ctx context.Context, what string) error {
 
 // relevant is the end of what the package manager said, without its small talk.
 func relevant(text string) string {
-	chatter := regexp.MustCompile(`(?i)^\s*(?:WARNING: Retrying|Looking in indexes|\[notice\]|Collecting |Downloading |Using cached |Using (?:CPython|Python) |Resolved |Prepared |warning: Failed to hardlink)`)
+	chatter := regexp.MustCompile(`(?i)^\s*(?:WARNING: Retrying|Looking in (?:indexes|links)|\[notice\]|Collecting |Processing |Downloading |Using cached |Using (?:CPython|Python) |Resolved |Prepared |warning: Failed to hardlink)`)
 	var kept strings.Builder
 	for line := range strings.Lines(text) {
 		if !chatter.MatchString(line) {
