@@ -10,8 +10,17 @@ const (
 	GuestBin = "/opt/boxwright/bin"
 	// GuestAgent is the agent's executable: the box's PID 1.
 	GuestAgent = GuestBin + "/boxwright-agent"
-	// GuestEnvironment is where the dependencies of a run are mounted, read-only for the code.
+	// GuestEnvironment is where an installer puts packages; only installer boxes, and the one that keeps what
+	// they installed, have it.
 	GuestEnvironment = "/opt/boxwright/env"
+	// GuestEnvironments is where every box that runs code has the installed packages of its trust zone,
+	// read-only.
+	GuestEnvironments = "/opt/boxwright/envs"
+	// ZoneFolder is the one folder in there. In it is one for each environment: a program enters what it knows the
+	// name of, and lists nothing. The box's user owns it, with ZoneMode.
+	ZoneFolder = "by-name"
+	// ZoneMode is the mode of ZoneFolder.
+	ZoneMode = 0o300
 	// GuestCache is the installer's download cache; only installer boxes have it.
 	GuestCache = "/opt/boxwright/cache"
 	// GuestWork is the workspace: the working directory, and the only place from which files are collected.
@@ -98,7 +107,9 @@ const (
 	PurposeInstall     Purpose = "install"     // installs an environment, then gone
 	PurposeSession     Purpose = "session"     // lives between calls and across restarts
 	PurposeAgent       Purpose = "agent"       // volume: the agent's executable
-	PurposeEnvironment Purpose = "environment" // volume: installed dependencies
+	PurposeKeep        Purpose = "keep"        // puts what was installed into its zone, or removes it there, then gone
+	PurposeEnvironment Purpose = "environment" // volume: what is being installed
+	PurposeZone        Purpose = "zone"        // volume: the installed environments of one trust zone
 	PurposeCache       Purpose = "cache"       // volume: the installer's downloads
 )
 

@@ -18,6 +18,7 @@ type Request struct {
 	OpenStdin    bool           // more input may come while it runs
 	Files        []Input
 	Background   bool // the answer does not wait for the end
+	AutoInstall  bool // packages that it turns out to lack are installed, and it runs again
 
 	Tenant string // the owner of all that comes of it
 	Client string // the connection that it came on

@@ -6,12 +6,13 @@ import (
 	"strings"
 )
 
-// Requirement is one checked requirement of a Python package: name, extras, versions, marker.
-// Options, paths, links and control characters can not get into one.
+// Requirement is one checked requirement of a Python package: name, extras, versions or a link, marker.
+// Options, paths and control characters can not get into one, links only where the policy has them.
 type Requirement struct {
 	Name   string // normalised: lower case, runs of -_. are one -
 	Extras []string
 	Spec   string // ">=2,<3"; "" is any version
+	URL    string // where the package itself is; "" is the index
 	Marker string // `python_version < "3.11"`; "" is always
 }
 
@@ -43,9 +44,14 @@ func newRequirementGrammar() requirementGrammar {
 	}
 }
 
-// ParseRequirements checks a list of requirements; blank ones are left out, equal ones kept once.
-// The result is sorted, so that order never makes a difference.
+// ParseRequirements checks a list of requirements for packages of an index.
 func ParseRequirements(texts []string) ([]Requirement, error) {
+	return RequirementPolicy{}.Parse(texts)
+}
+
+// Parse checks a list of requirements; blank ones are left out, equal ones kept once. The result is sorted, so
+// that order never makes a difference.
+func (policy RequirementPolicy) Parse(texts []string) ([]Requirement, error) {
 	if len(texts) > maxRequirements {
 		return nil, Errorf(ErrInvalid, "%d dependencies are too many: at most %d are allowed", len(texts), maxRequirements)
 	}
@@ -55,7 +61,7 @@ func ParseRequirements(texts []string) ([]Requirement, error) {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		r, err := grammar.parse(text)
+		r, err := grammar.parse(text, policy)
 		if err != nil {
 			return nil, err
 		}
@@ -65,27 +71,45 @@ func ParseRequirements(texts []string) ([]Requirement, error) {
 	return slices.CompactFunc(list, func(a, b Requirement) bool { return a.String() == b.String() }), nil
 }
 
-func (g requirementGrammar) parse(text string) (Requirement, error) {
-	shown := text
-	if len(shown) > 60 {
-		shown = shown[:60] + "…"
-	}
-	refuse := func(why string) (Requirement, error) {
-		return Requirement{}, Errorf(ErrInvalid, "dependency %q %s", shown, why).WithHint("%s", requirementHelp)
-	}
+func (g requirementGrammar) parse(text string, policy RequirementPolicy) (Requirement, error) {
 	rest := strings.TrimSpace(text)
+	r, help, err := g.parseEither(rest, policy)
+	if err == nil && len(r.String()) > maxRequirementLength {
+		err = unreadable("is too long") // spaces were added
+	}
+	if err != nil {
+		return Requirement{}, Errorf(ErrInvalid, "dependency %q %w", shownRequirement(text), err).WithHint("%s", help)
+	}
+	return r, nil
+}
+
+func shownRequirement(text string) string {
+	if len(text) > 60 {
+		return text[:60] + "…"
+	}
+	return text
+}
+
+// parseEither reads a package of an index or a link. help says how it should have been.
+func (g requirementGrammar) parseEither(rest string, policy RequirementPolicy) (r Requirement, help string, err error) {
 	if why := plainlyWrong(rest); why != "" {
-		return refuse(why)
+		return r, requirementHelp, unreadable(why)
+	}
+	if isLink(rest) {
+		if !policy.Links {
+			return r, requirementHelp + "; " + linkHelp, unreadable("is a link, which is not allowed")
+		}
+		return g.parseLink(rest, policy)
+	}
+	if why := notOfIndex(rest); why != "" {
+		return r, requirementHelp, unreadable(why)
 	}
 	name := g.name.FindString(rest)
 	if name == "" {
-		return refuse("does not begin with a package name")
+		return r, requirementHelp, unreadable("does not begin with a package name")
 	}
-	r, err := g.parseTail(Requirement{Name: NormalizePackage(name)}, strings.TrimSpace(rest[len(name):]), refuse)
-	if err == nil && len(r.String()) > maxRequirementLength {
-		return refuse("is too long") // spaces were added
-	}
-	return r, err
+	r, err = g.parseTail(Requirement{Name: NormalizePackage(name)}, strings.TrimSpace(rest[len(name):]))
+	return r, requirementHelp, err
 }
 
 // plainlyWrong says what is wrong with a text that is no requirement at first sight.
@@ -97,8 +121,13 @@ func plainlyWrong(text string) string {
 		return "holds a character that no requirement has"
 	case strings.HasPrefix(text, "-"):
 		return "is an option of the installer, which is not allowed"
-	case strings.Contains(text, "://") || strings.Contains(text, "@"):
-		return "is a link, which is not allowed"
+	}
+	return ""
+}
+
+// notOfIndex says what is wrong with a text that has what only links have.
+func notOfIndex(text string) string {
+	switch {
 	case strings.Contains(text, "#"):
 		return "has a comment, which is not allowed"
 	case strings.ContainsAny(text, `/\`) || strings.HasPrefix(text, "."):
@@ -107,7 +136,8 @@ func plainlyWrong(text string) string {
 	return ""
 }
 
-func (g requirementGrammar) parseTail(r Requirement, rest string, refuse func(string) (Requirement, error)) (Requirement, error) {
+// parseTail reads what follows the name.
+func (g requirementGrammar) parseTail(r Requirement, rest string) (Requirement, error) {
 	if m := g.extras.FindStringSubmatch(rest); m != nil {
 		for extra := range strings.SplitSeq(m[1], ",") {
 			if extra = NormalizePackage(strings.TrimSpace(extra)); extra != "" {
@@ -124,12 +154,12 @@ func (g requirementGrammar) parseTail(r Requirement, rest string, refuse func(st
 		spec = strings.TrimSpace(spec[1 : len(spec)-1])
 	}
 	if spec != "" && !g.versions.MatchString(spec) {
-		return refuse("has versions that cannot be read")
+		return Requirement{}, unreadable("has versions that cannot be read")
 	}
 	if hasMarker {
 		var err error
 		if r.Marker, err = normalizeMarker(marker); err != nil {
-			return refuse(err.Error())
+			return Requirement{}, err
 		}
 	}
 	// A comma at the end is common, but not every installer reads it.
@@ -144,6 +174,9 @@ func (r Requirement) String() string {
 		text += "[" + strings.Join(r.Extras, ",") + "]"
 	}
 	text += r.Spec
+	if r.URL != "" {
+		text += " @ " + r.URL
+	}
 	if r.Marker != "" {
 		text += " ; " + r.Marker
 	}

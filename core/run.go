@@ -109,10 +109,13 @@ type Record struct {
 	Files     []Artifact
 	Warnings  []string
 	Install   string // the last lines of the installer, when it ran
-	Displays  []Display
-	Session   string // "" when the run had a box of its own
-	Backend   string
-	Image     Image
+	// AutoInstalled are packages that the code lacked: they were installed, and it ran again from the start.
+	AutoInstalled []string
+	Hint          string // what to do about a program that failed, where that is known
+	Displays      []Display
+	Session       string // "" when the run had a box of its own
+	Backend       string
+	Image         Image
 }
 
 // StatusOf sums an exit up. What was done to the program outranks what it returned.

@@ -16,8 +16,9 @@ type Session struct {
 	Server  string // the server process that used it last
 	Image   Image
 
-	Requirements []string // packages that were asked for, in their canonical form
-	PythonPath   []string // folders of installed packages in the box
+	Requirements []string         // packages that were asked for, in their canonical form
+	PythonPath   []string         // folders of installed packages in the box
+	Installs     []PackageInstall // latest of those that were asked for apart from runs, the oldest first
 
 	Created     time.Time
 	Used        time.Time // when its last call ended, or a moment ago while one goes on: running is not idle

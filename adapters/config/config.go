@@ -27,7 +27,7 @@ type Config struct {
 	// lies beside the server's executable needs none. If there are several, clients may choose.
 	Backends map[string]Backend `koanf:"backends"`
 	// Routes send some runs to a backend of their own; the first that matches counts.
-	Routes []Route `koanf:"routes" empty:"falls back"`
+	Routes []Route `koanf:"routes" empty:"falls back" example:"{image: team/*, backend: docker}"`
 	// Languages are what code may be in besides Python, by name, and changes to those that Boxwright knows: bash,
 	// sh, javascript and typescript.
 	Languages map[string]Language `koanf:"languages"`
@@ -227,11 +227,14 @@ func (r Runs) Output() core.OutputLimits {
 type Dependencies struct {
 	// Enabled allows runs to name dependencies.
 	Enabled bool `koanf:"enabled"`
+	// AutoInstall allows runs to ask that packages they turn out to lack are installed, unnamed.
+	AutoInstall bool `koanf:"auto_install"`
 	// IndexURL is the package index; it may hold credentials. Empty: what pip or uv on this host
 	// are set to use, else their default.
 	IndexURL Secret `koanf:"index_url" empty:"falls back"`
-	// ExtraIndexURLs are further indexes; they may hold credentials. Empty: those that pip or uv on
-	// this host are set to use.
+	// ExtraIndexURLs are further indexes; they may hold credentials. A package comes from the first index that
+	// has its name: those with credentials are asked first, and the main index after the extra ones. Empty: those
+	// that pip or uv on this host are set to use.
 	ExtraIndexURLs []Secret `koanf:"extra_index_urls" empty:"falls back"`
 	// CABundle is a PEM file of the certificate authorities to trust. Empty: the file of PIP_CERT,
 	// SSL_CERT_FILE or REQUESTS_CA_BUNDLE.
@@ -242,12 +245,27 @@ type Dependencies struct {
 	HTTPSProxy Secret `koanf:"https_proxy" empty:"falls back"`
 	// NoProxy lists hosts that are reached without a proxy, by commas. Empty: NO_PROXY.
 	NoProxy string `koanf:"no_proxy" empty:"falls back"`
+	// Wheels is a folder of ready-made wheels on this host. If it is set they are all there is: no index is asked.
+	Wheels string `koanf:"wheels" path:"yes"`
+	// DirectURLs allows requirements like "name @ https://host/file.whl", and with allow_source_builds those like
+	// "name @ git+https://host/repository". The installer then fetches what a client names, also from hosts
+	// that only this one reaches.
+	DirectURLs bool `koanf:"direct_urls"`
 	// AllowSourceBuilds lets the installer run code of packages that offer no wheel.
 	AllowSourceBuilds bool `koanf:"allow_source_builds"`
+	// Cache keeps downloads for later installations. With allow_source_builds none are kept in any case.
+	Cache bool `koanf:"cache"`
+	// MaxEnvironment bounds what is installed for one list of packages, in bytes.
+	MaxEnvironment Size `koanf:"max_environment"`
 	// Timeout bounds one installation.
 	Timeout Duration `koanf:"timeout"`
 	// MaxAge is how long after its install an environment is used; then it is removed. 0: for ever.
 	MaxAge Duration `koanf:"max_age"`
+	// Keep bounds what stays installed. What a run or a sandbox uses stays in any case.
+	Keep Keep `koanf:"keep"`
+	// Warm lists what is installed when the server starts, before anybody asks for it, and again after it was
+	// removed.
+	Warm []WarmSet `koanf:"warm" empty:"falls back" example:"{packages: [numpy, pandas]}"`
 }
 
 // Log says what the server writes to stderr.
@@ -285,8 +303,10 @@ func Default() Config {
 		Sessions: Sessions{
 			IdleTimeout: seconds(1800), MaxIdleTimeout: hours(24), MaxAge: hours(24), MaxQueued: 64,
 		},
-		Dependencies: Dependencies{Enabled: true, Timeout: seconds(300), MaxAge: hours(30 * 24)},
-		Log:          Log{Level: "info", Format: "text"},
+		Dependencies: Dependencies{
+			Enabled: true, AutoInstall: true, Cache: true, MaxEnvironment: 4 << 30, Timeout: seconds(300), MaxAge: hours(30 * 24), Keep: Keep{MaxSize: 20 << 30, MaxAge: hours(14 * 24)},
+		},
+		Log: Log{Level: "info", Format: "text"},
 	}
 }
 

@@ -305,7 +305,7 @@ func TestPipFilesInOrder(t *testing.T) {
 }
 
 func FuzzFile(f *testing.F) {
-	for _, seed := range []string{"limits:\n  memory: 2g\n", "a: &a [*a]", "backends: {docker: {settings: {x: {y.z: 1}}}}", "? [1]\n: 2", "routes: [{image: a, backend: docker}, *x]", "routes: [{language: python, image: {}}]", "\t", "--- a\n--- b"} {
+	for _, seed := range []string{"limits:\n  memory: 2g\n", "a: &a [*a]", "backends: {docker: {settings: {x: {y.z: 1}}}}", "? [1]\n: 2", "routes: [{image: a, backend: docker}, *x]", "routes: [{language: python, image: {}}]", "dependencies: {warm: [{packages: [a, {}]}, {packages: &a [b]}, {packages: *a}]}", "\t", "--- a\n--- b"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -150,11 +150,7 @@ func aliasLayer(keys schema, env environment) layer {
 	} else {
 		r.alias("SANDBOX_FILES_DIR", "files.dir")
 	}
-	for _, name := range []string{"PIP_CACHE_PATH", "ENABLE_PIP_CACHE"} {
-		if env[name] != "" {
-			r.notes = append(r.notes, name+" is not needed any more and was ignored: installed packages are kept, and downloads too unless dependencies.allow_source_builds is set")
-		}
-	}
+	r.pipCache()
 	r.logLevel()
 	return r.layer
 }
@@ -192,6 +188,23 @@ func (r *aliasReader) cpu() {
 		return
 	}
 	r.set(quotaName, "limits.cpus", strconv.FormatFloat(float64(quota)/float64(period), 'g', -1, 64))
+}
+
+// pipCache: where downloads are kept is not the operator's concern any more, but whether they are still is.
+func (r *aliasReader) pipCache() {
+	const path, enable = "PIP_CACHE_PATH", "ENABLE_PIP_CACHE"
+	if r.env[path] != "" {
+		r.notes = append(r.notes, path+" has no meaning any more and was ignored: downloads are kept in a volume of their own")
+	}
+	switch strings.ToLower(r.env[enable]) {
+	case "":
+	case "false", "0", "no", "off":
+		r.set(enable, "dependencies.cache", "false")
+	case "true", "1", "yes", "on":
+		r.set(enable, "dependencies.cache", "true")
+	default:
+		r.notes = append(r.notes, enable+" was ignored, as it is neither true nor false")
+	}
 }
 
 // logLevel is lenient: many programs read this variable, each with levels of its own.

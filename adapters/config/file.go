@@ -134,8 +134,8 @@ func (r *fileReader) entry(k, v *yaml.Node, section string) {
 	if v.Kind == yaml.ScalarNode && v.Tag == "!!null" {
 		return // "key:" with nothing behind it leaves the default
 	}
-	if found.form == formRoutes {
-		r.routes(found, v)
+	if found.form == formTables {
+		r.tables(found, v)
 		return
 	}
 	value, err := plain(v)

@@ -26,7 +26,7 @@ const (
 	formTime
 	formList
 	formTable
-	formRoutes
+	formTables
 )
 
 // key is one setting: a leaf of Config.
@@ -35,6 +35,8 @@ type key struct {
 	form      form     //
 	allowed   []string // the only values, if there are any
 	fallsBack bool     // empty means what the host or the environment gives
+	columns   schema   // of each table, in a list of them
+	example   string   // of such a table
 }
 
 // schema is every key, in the order of Config's fields.
@@ -56,6 +58,9 @@ func schemaOf(t reflect.Type, prefix string) schema {
 			k := key{name: prefix + tag, form: formOf(field), fallsBack: field.Tag.Get("empty") == "falls back"}
 			if allowed := field.Tag.Get("allowed"); allowed != "" {
 				k.allowed = strings.Split(allowed, ",")
+			}
+			if k.form == formTables {
+				k.columns, k.example = columnsOf(field.Type.Elem()), field.Tag.Get("example")
 			}
 			keys = append(keys, k)
 		}
@@ -81,8 +86,9 @@ func formOf(field reflect.StructField) form {
 		return formList
 	case reflect.TypeFor[map[string]any]():
 		return formTable
-	case reflect.TypeFor[[]Route]():
-		return formRoutes
+	}
+	if field.Type.Kind() == reflect.Slice && field.Type.Elem().Kind() == reflect.Struct {
+		return formTables
 	}
 	if field.Tag.Get("path") != "" {
 		return formPath
@@ -127,7 +133,7 @@ func isName(name string) bool {
 }
 
 // isText reports whether the key's values have a form as text, for variables and flags.
-func (k key) isText() bool { return k.form != formTable && k.form != formRoutes }
+func (k key) isText() bool { return k.form != formTable && k.form != formTables }
 
 // variable is the environment variable of the key.
 func (k key) variable() string {
@@ -189,7 +195,7 @@ func (k key) fits(value any) bool {
 	case bool:
 		return k.form == formFlag
 	case []any:
-		return k.form == formRoutes || k.form == formList && !slices.ContainsFunc(value, func(item any) bool {
+		return k.form == formTables || k.form == formList && !slices.ContainsFunc(value, func(item any) bool {
 			_, isText := item.(string)
 			return !isText
 		})
@@ -230,8 +236,8 @@ func (k key) wants() string {
 		return "a time with a unit, such as 30s, 5m or 168h"
 	case formList:
 		return "a list of texts such as [one, two]"
-	case formRoutes:
-		return "a list of tables such as {image: team/*, backend: docker}"
+	case formTables:
+		return "a list of tables such as " + k.example
 	case formTable:
 		return "a table of the backend's own settings"
 	case formPath:

@@ -46,19 +46,15 @@ func TestFullConfigNamesEveryKeyOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, section := map[string]int{}, ""
+	counts, sections := map[string]int{}, []string{}
 	entry := regexp.MustCompile(`^( *)([a-z0-9_]+):`)
 	for line := range strings.Lines(string(text)) {
 		m := entry.FindStringSubmatch(line)
-		switch {
-		case m == nil:
-		case m[1] == "" && strings.TrimSpace(line) == m[2]+":":
-			section = m[2]
-		case m[1] == "":
-			counts[m[2]]++
-		default:
-			counts[section+"."+m[2]]++
+		if m == nil {
+			continue
 		}
+		sections = append(sections[:len(m[1])/2], m[2])
+		counts[strings.Join(sections, ".")]++
 	}
 	for _, k := range newSchema() {
 		name := k.name

@@ -151,8 +151,15 @@ func (v *validator) dependencies(d Dependencies) {
 		info, err := os.Stat(d.CABundle)
 		v.check(err == nil && info.Mode().IsRegular(), "dependencies.ca_bundle is %q, which is not a file that can be read", d.CABundle)
 	}
+	if d.Wheels != "" {
+		info, err := os.Stat(d.Wheels)
+		v.check(err == nil && info.IsDir(), "dependencies.wheels is %q, which is not a folder that can be read", d.Wheels)
+	}
+	v.positive("dependencies.max_environment", d.MaxEnvironment)
 	v.check(d.Timeout >= Duration(time.Second), "dependencies.timeout is %s, but must be at least 1s", d.Timeout)
 	v.check(d.MaxAge >= 0, "dependencies.max_age is %s, but must not be below 0", d.MaxAge)
+	v.keep(d.Keep)
+	v.warm(d)
 }
 
 // url checks a URL without ever printing it: it may hold credentials.

@@ -32,6 +32,10 @@ func collect(values map[string]string, v reflect.Value, prefix string) {
 			for i, r := range field {
 				values[fmt.Sprintf("%s[%d]", tag, i)] = fmt.Sprintf("%s, %+v", r.Origin, r.Core())
 			}
+		case []WarmSet:
+			for i, w := range field {
+				values[fmt.Sprintf("%s%s[%d]", prefix, tag, i)] = fmt.Sprintf("%s, image %q, %q", w.Origin, w.Image, w.Packages)
+			}
 		case map[string]any:
 			values[prefix+tag] = strings.Join(sortedKeys(field), ",")
 		case []string:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -358,4 +359,21 @@ func TestInstalledLater(t *testing.T) {
 	spec.PythonPath = []string{"/work/site"}
 	want{stdout: "5 True\n"}.check(t, run(t, g, spec))
 	want{stdout: "1\n"}.check(t, run(t, g, cell("print(sys.path.count('/work/site'))")))
+	newer := `import os
+for name, text in {'pack.py': 'x = 6', 'pack-2.0.dist-info/RECORD': 'pack.py,,', 'more.py': 'y = 7'}.items():
+    os.makedirs(os.path.dirname('/work/newer/' + name), exist_ok=True)
+    print(text, file=open('/work/newer/' + name, 'w'))`
+	run(t, g, cell(newer))
+	spec = cell("import more; print(pack.x, more.y, sys.path.index('/work/newer') < sys.path.index('/work/site'), os.environ['PYTHONPATH'])")
+	spec.PythonPath = []string{"/work/newer", "/work/site"}
+	exit := run(t, g, spec)
+	want{stdout: "5 7 True /work/newer:/work/site\n"}.check(t, exit)
+	told := "pack of another origin is imported already: the 2.0 that was added is not used by code that runs in this interpreter"
+	if !slices.Equal(exit.Warnings, []string{told}) {
+		t.Errorf("the warnings are %q", exit.Warnings)
+	}
+	spec.ID += "-again"
+	if exit := run(t, g, spec); len(exit.Warnings) > 0 {
+		t.Errorf("told again: %q", exit.Warnings)
+	}
 }

@@ -1,37 +1,82 @@
 package installer
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-	"net/url"
+	_ "embed" // the programs that run in the box
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/boxwright/boxwright/core"
 )
 
-// uvCommand installs with uv.
-func (j *job) uvCommand(uv string) []string {
+//go:embed guard.py
+var guardProgram string
+
+//go:embed finish.py
+var finishProgram string
+
+//go:embed gather.py
+var gatherProgram string
+
+// writes is how many times its size an environment may be written: once unpacked, once installed, and as much
+// again for downloads and what is built.
+const writes = 4
+
+// guarded is a command that ends when it writes too much.
+func (j *job) guarded(argv []string) []string {
+	return append([]string{"python3", "-I", "-c", guardProgram, strconv.FormatInt(writes*j.options.MaxSize, 10)}, argv...)
+}
+
+// uvResolve writes the lock.
+func (j *job) uvResolve(uv string) []string {
 	argv := []string{
-		uv, "pip", "install", "--target", core.GuestEnvironment, "--python", "python3",
-		"--no-config",
+		uv, "pip", "compile", "--python", "python3", "--no-config", "--quiet", "--generate-hashes", "--no-header", "--no-annotate",
+		"--output-file", lockFile,
 	}
+	return slices.Concat(argv, j.uvSources(), []string{requirementsFile})
+}
+
+// uvInstall installs what the lock has and nothing else.
+func (j *job) uvInstall(uv string, l lock) []string {
+	argv := []string{uv, "pip", "install", "--target", core.GuestEnvironment, "--python", "python3", "--no-config", "--no-deps"}
+	if l.hashed() {
+		argv = append(argv, "--require-hashes")
+	}
+	return slices.Concat(argv, j.uvSources(), []string{"-r", pinsFile})
+}
+
+func (j *job) uvSources() []string {
+	var argv []string
 	if !j.options.AllowSourceBuilds {
 		argv = append(argv, "--only-binary", ":all:")
 	}
-	return append(argv, "-r", requirementsFile)
+	return append(argv, j.wheelSources()...)
 }
 
-// pipCommand installs with pip.
-func (j *job) pipCommand() []string {
+// pipInstall resolves and installs at once, and writes down what it took.
+func (j *job) pipInstall() []string {
+	return append(j.pip("--target", core.GuestEnvironment, "--report", reportFile), "-r", requirementsFile)
+}
+
+// pip is the beginning of an installation.
+func (j *job) pip(more ...string) []string {
 	argv := []string{
-		"python3", "-I", "-m", "pip", "install", "--target", core.GuestEnvironment,
+		"python3", "-I", "-m", "pip", "install",
 		"--no-input", "--disable-pip-version-check", "--no-warn-script-location", "--no-compile", "--progress-bar", "off",
 	}
 	if !j.options.AllowSourceBuilds {
 		argv = append(argv, "--only-binary=:all:")
 	}
-	return append(argv, "-r", requirementsFile)
+	return slices.Concat(argv, j.wheelSources(), more)
+}
+
+// wheelSources have no index asked when there is a folder of wheels.
+func (j *job) wheelSources() []string {
+	if j.options.Wheels == "" {
+		return nil
+	}
+	return []string{"--no-index", "--find-links", j.wheelsDir()}
 }
 
 // compileCommand compiles bytecode. The folder is read-only for the code, so that without it every
@@ -41,20 +86,21 @@ func compileCommand() []string {
 	return []string{"python3", "-I", "-m", "compileall", "-qq", "-j", "0", "-x", "/tests?/", core.GuestEnvironment}
 }
 
-// environment is what both package managers are told: uv reads UV_*, pip PIP_*.
-func (p *Python) environment() map[string]string {
+// environment is what both package managers are told: uv reads UV_*, pip PIP_*. Only uv is told of several
+// indexes, as pip takes a package from any of them.
+func (j *job) environment() map[string]string {
 	env := map[string]string{
-		"TMPDIR":              scratchDir,
-		"UV_LINK_MODE":        "copy",
+		"TMPDIR":              j.scratch,
+		"UV_CACHE_DIR":        j.cacheDir() + "/uv",
+		"PIP_CACHE_DIR":       j.cacheDir() + "/pip",
+		"UV_LINK_MODE":        j.linkMode(),
 		"UV_NO_PROGRESS":      "1",
 		"UV_PYTHON_DOWNLOADS": "never",
 		"PIP_CONFIG_FILE":     "/dev/null",
+		"GIT_TERMINAL_PROMPT": "0",
+		"RUST_LOG":            "uv_extract=warn", // names what it leaves out of a wheel
 	}
-	if p.UsesCache() {
-		env["UV_CACHE_DIR"], env["PIP_CACHE_DIR"] = core.GuestCache+"/uv", core.GuestCache+"/pip"
-	} else {
-		env["UV_NO_CACHE"], env["PIP_NO_CACHE_DIR"] = "1", "1"
-	}
+	o := j.options
 	set := func(value string, names ...string) {
 		for _, name := range names {
 			if value != "" {
@@ -62,12 +108,14 @@ func (p *Python) environment() map[string]string {
 			}
 		}
 	}
-	o := p.options
-	set(o.IndexURL, "UV_DEFAULT_INDEX", "PIP_INDEX_URL")
-	set(strings.Join(o.ExtraIndexURLs, " "), "UV_INDEX", "PIP_EXTRA_INDEX_URL")
-	set(p.trustedHosts(), "PIP_TRUSTED_HOST")
+	indexes := o.Indexes()
+	last := len(indexes) - 1
+	set(strings.Join(indexes[:last], " "), "UV_INDEX")
+	set(indexes[last], "UV_DEFAULT_INDEX")
+	set(indexes[0], "PIP_INDEX_URL")
+	set(o.trustedHosts(), "PIP_TRUSTED_HOST")
 	if o.CABundle != "" {
-		set(core.GuestWork+"/"+caFile, "SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
+		set(core.GuestWork+"/"+caFile, "SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO")
 	}
 	set(o.HTTPProxy, "HTTP_PROXY", "http_proxy")
 	set(o.HTTPSProxy, "HTTPS_PROXY", "https_proxy")
@@ -75,35 +123,32 @@ func (p *Python) environment() map[string]string {
 	return env
 }
 
-// trustedHosts lists the hosts of http indexes: pip refuses them otherwise, though the operator
-// named them.
-func (p *Python) trustedHosts() string {
-	var hosts []string
-	for _, index := range append([]string{p.options.IndexURL}, p.options.ExtraIndexURLs...) {
-		if u, err := url.Parse(index); err == nil && u.Scheme == "http" {
-			hosts = append(hosts, u.Host)
-		}
+// onlyIndex is the environment with one index, for pip.
+func (j *job) onlyIndex(index string) map[string]string {
+	env := maps.Clone(j.env)
+	delete(env, "PIP_INDEX_URL")
+	if index != "" {
+		env["PIP_INDEX_URL"] = index
 	}
-	return strings.Join(hosts, " ")
+	return env
 }
 
-// Fingerprint implements dependency.Installer.
-func (p *Python) Fingerprint() string {
-	parts := []string{"python 1", fmt.Sprintf("source %v", p.options.AllowSourceBuilds), withoutCredentials(p.options.IndexURL)}
-	for _, index := range p.options.ExtraIndexURLs {
-		parts = append(parts, withoutCredentials(index))
+// cacheDir is where downloads go: into the cache that installers share, or away with the rest of this one's.
+func (j *job) cacheDir() string {
+	if j.UsesCache() {
+		return core.GuestCache
 	}
-	sum := sha256.Sum256([]byte(strings.Join(parts, "\n")))
-	return hex.EncodeToString(sum[:16])
+	return j.scratch + "/cache"
 }
 
-// withoutCredentials is the index's address alone. What cannot be read as a URL gives nothing:
-// nobody knows where its secret is.
-func withoutCredentials(index string) string {
-	u, err := url.Parse(index)
-	if err != nil {
-		return ""
+// linkMode: the shared cache is on another volume than the environment, a private one is on the same.
+func (j *job) linkMode() string {
+	if j.UsesCache() {
+		return "copy"
 	}
-	u.User = nil
-	return u.String()
+	return "hardlink"
 }
+
+func (j *job) wheelsDir() string { return j.scratch + "/wheels" }
+func (j *job) toolsDir() string  { return j.cacheDir() + "/tools" }
+func (j *job) cachedUV() string  { return j.toolsDir() + "/bin/uv" }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/boxwright/boxwright/core"
@@ -18,11 +19,36 @@ type diagnosis struct {
 
 // diagnoses is searched from top to bottom: what is more certain comes first.
 func diagnoses() []diagnosis {
+	return slices.Concat(boxDiagnoses(), indexDiagnoses(), packageDiagnoses())
+}
+
+func boxDiagnoses() []diagnosis {
 	return []diagnosis{
+		{
+			`the packages need more room than`,
+			"they need more room than an environment may have", "ask for fewer packages, or ask the operator to raise dependencies.max_environment",
+		},
+		{
+			`hash mismatch|do not match the hashes`,
+			"what the index sent is not what it promised", "ask again later: the index, or something on the way to it, changed a package",
+		},
+		{
+			`has a file .* trying to install outside|scheme key`,
+			"a package would write outside its folder", "do not use it: no honest package does that",
+		},
+		{
+			`no such option: --report`,
+			"the image's pip is too old", "use an image with pip 22.2 or later, or with uv",
+		},
 		{
 			`no space left on device|disk quota exceeded|os error 28`,
 			"there is no room for the packages", "ask for fewer packages, or ask the operator for more room",
 		},
+	}
+}
+
+func indexDiagnoses() []diagnosis {
+	return []diagnosis{
 		{
 			`certificate verify failed|invalid peer certificate|unknownissuer|self.signed certificate`,
 			"the package index's certificate is not trusted", "the operator sets dependencies.ca_bundle to the certificate authority's file",
@@ -32,9 +58,18 @@ func diagnoses() []diagnosis {
 			"the package index or proxy refused the credentials", "the operator checks the credentials in dependencies.index_url and the proxy's",
 		},
 		{
+			`http status server error|\b5\d\d server error`,
+			"the package index does not work", "ask again later; the operator checks the package index and the proxy",
+		},
+		{
 			`temporary failure in name resolution|name or service not known|dns error|failed to lookup address|failed to establish a new connection|connection refused|network is unreachable|no route to host|connection timed out|read timed out|connect timeout|operation timed out|tcp connect error|proxyerror|max retries exceeded|error sending request`,
 			"the package index cannot be reached", "the operator checks the network, dependencies.index_url and the proxy settings",
 		},
+	}
+}
+
+func packageDiagnoses() []diagnosis {
+	return []diagnosis{
 		{
 			`has no usable wheels|no wheels with a matching|no wheels are available|building from source is disabled|has no wheels|only source`,
 			"a package offers no ready-made wheel for this image", "ask for another version or an image with another Python; the operator may set dependencies.allow_source_builds",
@@ -63,9 +98,9 @@ func diagnoses() []diagnosis {
 }
 
 // judge turns the exit of a package manager into an error, or nil.
-func (p *Python) judge(ctx context.Context, names []string, exit core.Exit, text string) error {
+func (p *Python) judge(ctx context.Context, names string, exit core.Exit, text string) error {
 	status := core.StatusOf(exit)
-	what := "installing " + shorten(strings.Join(names, ", "), 200)
+	what := "installing " + names
 	switch status {
 	case core.StatusOK:
 		return nil
@@ -88,8 +123,14 @@ func diagnose(what string, exit core.Exit, text string) error {
 			return core.Errorf(core.ErrDependency, "%s failed: %s\n%s", what, d.message, relevant(text)).WithHint("%s", d.hint)
 		}
 	}
+	if exit.Signal == "SIGKILL" || exit.Code == killed {
+		return core.Errorf(core.ErrDependency, "%s was killed\n%s", what, relevant(text)).WithHint("ask again")
+	}
 	return core.Errorf(core.ErrDependency, "%s failed with exit status %d\n%s", what, exit.Code, relevant(text))
 }
+
+// killed is the exit status by which the guard tells that its program was killed.
+const killed = 128 + 9
 
 func given(ctx context.Context, what string) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -100,7 +141,7 @@ func given(ctx context.Context, what string) error {
 
 // relevant is the end of what the package manager said, without its small talk.
 func relevant(text string) string {
-	chatter := regexp.MustCompile(`(?i)^\s*(?:WARNING: Retrying|Looking in indexes|\[notice\]|Collecting |Downloading |Using cached |Using (?:CPython|Python) |Resolved |Prepared |warning: Failed to hardlink)`)
+	chatter := regexp.MustCompile(`(?i)^\s*(?:WARNING: Retrying|Looking in (?:indexes|links)|\[notice\]|Collecting |Processing |Downloading |Using cached |Using (?:CPython|Python) |Resolved |Prepared |warning: Failed to hardlink)`)
 	var kept strings.Builder
 	for line := range strings.Lines(text) {
 		if !chatter.MatchString(line) {

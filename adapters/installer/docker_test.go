@@ -23,12 +23,27 @@ type dockerGuest struct {
 }
 
 func (g dockerGuest) WriteFile(_ context.Context, path string, r io.Reader) error {
-	cmd := exec.Command("docker", "exec", "-i", g.container, "python3", "-c", "import sys; open(sys.argv[1], 'wb').write(sys.stdin.buffer.read())", core.GuestWork+"/"+path)
+	const program = "import os, sys; os.makedirs(os.path.dirname(sys.argv[1]), exist_ok=True); open(sys.argv[1], 'wb').write(sys.stdin.buffer.read())"
+	cmd := exec.Command("docker", "exec", "-i", g.container, "python3", "-c", program, core.GuestWork+"/"+path)
 	cmd.Stdin = r
 	return cmd.Run()
 }
 
+func (g dockerGuest) ReadFile(_ context.Context, path string, w io.Writer, limit int64) (int64, error) {
+	content, err := exec.Command("docker", "exec", g.container, "cat", core.GuestWork+"/"+path).Output()
+	if err != nil {
+		return 0, core.Errorf(core.ErrNotFound, "there is no %s", path)
+	}
+	if int64(len(content)) > limit {
+		return 0, core.Errorf(core.ErrExhausted, "%s is too long", path)
+	}
+	n, err := w.Write(content)
+	return int64(n), err
+}
+
 func (g dockerGuest) Run(ctx context.Context, spec core.RunSpec, sink func(core.Stream, []byte)) (core.Exit, error) {
+	ctx, cancel := context.WithTimeout(ctx, spec.Timeout)
+	defer cancel()
 	args := []string{"exec", "-w", core.GuestWork}
 	for name, value := range spec.Env {
 		args = append(args, "-e", name+"="+value)
@@ -37,7 +52,7 @@ func (g dockerGuest) Run(ctx context.Context, spec core.RunSpec, sink func(core.
 	if sink != nil {
 		sink(core.Stdout, out)
 	}
-	exit := core.Exit{Stdout: core.Output{Head: out, Total: int64(len(out))}}
+	exit := core.Exit{Stdout: core.Output{Head: out, Total: int64(len(out))}, TimedOut: ctx.Err() != nil}
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		exit.Code, err = failed.ExitCode(), nil
 	}
@@ -47,8 +62,18 @@ func (g dockerGuest) Run(ctx context.Context, spec core.RunSpec, sink func(core.
 	return exit, err
 }
 
+// shell runs a command of the test's own in the container.
+func (g dockerGuest) shell(t *testing.T, script string) string {
+	t.Helper()
+	out, err := exec.Command("docker", "exec", g.container, "sh", "-c", script).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
 // container starts one with the folders of an installer box, or skips the test.
-func container(t *testing.T) dockerGuest {
+func container(t *testing.T, options ...string) dockerGuest {
 	t.Helper()
 	const image = "python:3.11-slim"
 	if testing.Short() {
@@ -60,16 +85,14 @@ func container(t *testing.T) dockerGuest {
 		}
 		t.Skip("Docker with " + image + " is not here")
 	}
-	id, err := exec.Command("docker", "run", "-d", "--rm", "--label", "boxwright.test=installer", image, "sleep", "600").Output()
+	args := slices.Concat([]string{"run", "-d", "--rm", "--label", "boxwright.test=installer"}, options, []string{image, "sleep", "600"})
+	id, err := exec.Command("docker", args...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := dockerGuest{container: strings.TrimSpace(string(id))}
 	t.Cleanup(func() { _ = exec.Command("docker", "rm", "-f", g.container).Run() })
-	folders := []string{"exec", g.container, "mkdir", "-p", core.GuestWork, core.GuestEnvironment, core.GuestCache}
-	if err := exec.Command("docker", folders...).Run(); err != nil {
-		t.Fatal(err)
-	}
+	g.shell(t, "mkdir -p "+core.GuestWork+" "+core.GuestEnvironment+" "+core.GuestCache)
 	return g
 }
 
@@ -84,7 +107,7 @@ func (g dockerGuest) checkInstalled(t *testing.T) {
 	if err := exec.Command("docker", "exec", g.container, "test", "-e", strings.TrimSpace(string(out))).Run(); err != nil {
 		t.Errorf("the bytecode %s is not there", out)
 	}
-	if err := exec.Command("docker", "exec", g.container, "test", "-e", scratchDir).Run(); err == nil {
+	if err := exec.Command("docker", "exec", g.container, "sh", "-c", "ls -d "+core.GuestEnvironment+"/.boxwright*").Run(); err == nil {
 		t.Error("the temporary folder is still there")
 	}
 }
@@ -99,11 +122,11 @@ func TestRealPackageManagers(t *testing.T) {
 			if tool == "pip" {
 				p.withoutUV.Store(math.MaxInt64)
 			}
-			report, err := p.Install(t.Context(), g, requirements(t, "six", `tomli; python_version < "3.11"`), func(p core.Progress) { t.Log(p.Message) })
+			installed, err := p.Install(t.Context(), g, requirements(t, "six", `tomli; python_version < "3.11"`), func(p core.Progress) { t.Log(p.Message) })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(report, "six") || strings.Contains(report, "tomli==") || strings.Contains(report, "installed tomli") {
+			if report := installed.Report; !strings.Contains(report, "six") || strings.Contains(report, "tomli==") || strings.Contains(report, "installed tomli") {
 				t.Errorf("the report is %q", report)
 			}
 			g.checkInstalled(t)

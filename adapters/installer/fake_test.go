@@ -16,6 +16,7 @@ type fakeGuest struct {
 	has             map[string]string
 	exits           map[string]core.Exit
 	prints          map[string]string
+	reads           map[string]string // files that programs of the box wrote, besides a lock and a report of six
 	dead            error
 
 	mu    sync.Mutex
@@ -30,6 +31,27 @@ func (g *fakeGuest) WriteFile(_ context.Context, path string, r io.Reader) error
 	}
 	g.files[path] = string(content)
 	return err
+}
+
+const sixHash = "4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274"
+
+func (g *fakeGuest) ReadFile(_ context.Context, path string, w io.Writer, limit int64) (int64, error) {
+	text, scripted := g.reads[path]
+	switch {
+	case scripted:
+	case path == lockFile:
+		text = "six==1.17.0 \\\n    --hash=sha256:" + sixHash + "\n"
+	case path == reportFile:
+		text = `{"install": [{"metadata": {"name": "six", "version": "1.17.0"}, "download_info": {"archive_info": {"hashes": {"sha256": "` + sixHash + `"}}}}]}`
+	}
+	if text == "" {
+		return 0, core.Errorf(core.ErrNotFound, "there is no %s", path)
+	}
+	if int64(len(text)) > limit {
+		return 0, core.Errorf(core.ErrExhausted, "%s is too long", path)
+	}
+	n, err := io.WriteString(w, text)
+	return int64(n), err
 }
 
 func (g *fakeGuest) Run(ctx context.Context, spec core.RunSpec, sink func(core.Stream, []byte)) (core.Exit, error) {

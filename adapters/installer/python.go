@@ -7,13 +7,9 @@
 package installer
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
 	"log/slog"
-	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -25,12 +21,15 @@ import (
 // Options say where packages come from. The zero value uses the package managers' defaults.
 type Options struct {
 	IndexURL          string   // may hold credentials
-	ExtraIndexURLs    []string // may hold credentials
+	ExtraIndexURLs    []string // may hold credentials; see Options.Indexes for which is asked first
 	CABundle          string   // a PEM file of this host
 	HTTPProxy         string   // may hold credentials
 	HTTPSProxy        string   // may hold credentials
 	NoProxy           string
+	Wheels            string        // a folder of this host; if it is set, its wheels are all there is, and no index is asked
 	AllowSourceBuilds bool          // packages without wheels are built: code of theirs runs in the installer box
+	PrivateCache      bool          // downloads are neither kept for other installs nor taken from them
+	MaxSize           int64         // of one environment, bytes; 0 is 2 GiB
 	Timeout           time.Duration // of one installation; 0 is 5 minutes
 	Logger            *slog.Logger  // nil: nowhere
 }
@@ -54,16 +53,22 @@ type Python struct {
 	withoutUV atomic.Int64
 }
 
+// Files of the workspace.
 const (
 	requirementsFile = "requirements.txt"
+	lockFile         = "resolved.txt" // what uv writes
+	pinsFile         = "lock.txt"     // what was understood of it
+	reportFile       = "report.json"
 	caFile           = "ca-bundle.pem"
-	maxCABundle      = 8 << 20 // bytes
+	piecesDir        = "wheels"
+)
 
-	toolsDir   = core.GuestCache + "/tools"
-	cachedUV   = toolsDir + "/bin/uv"
-	scratchDir = core.GuestEnvironment + "/.boxwright-tmp" // on the volume: the box's own /tmp is small
+const (
+	maxCABundle = 8 << 20 // bytes
+	defaultSize = 2 << 30 // bytes
 
 	probeTimeout   = 20 * time.Second
+	finishTimeout  = time.Minute
 	fetchUVTimeout = time.Minute
 	compileTimeout = time.Minute
 	uvPause        = 10 * time.Minute // after uv could not be fetched
@@ -74,6 +79,9 @@ func New(options Options) *Python {
 	if options.Timeout <= 0 {
 		options.Timeout = 5 * time.Minute
 	}
+	if options.MaxSize <= 0 {
+		options.MaxSize = defaultSize
+	}
 	log := options.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -83,235 +91,101 @@ func New(options Options) *Python {
 }
 
 // UsesCache implements dependency.Installer: code of packages must not reach what others install.
-func (p *Python) UsesCache() bool { return !p.options.AllowSourceBuilds }
+func (p *Python) UsesCache() bool { return !p.options.AllowSourceBuilds && !p.options.PrivateCache }
 
-// job is one installation.
-type job struct {
-	*Python
-	guest    execution.Guest
-	env      map[string]string
-	progress func(core.Progress)
-	runs     int
+// Network implements dependency.Installer.
+func (p *Python) Network() core.Network {
+	if p.options.Wheels != "" {
+		return core.NetworkNone
+	}
+	return core.NetworkFull
 }
 
 // Install implements dependency.Installer.
-func (p *Python) Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (string, error) {
-	if progress == nil {
-		progress = func(core.Progress) {}
+func (p *Python) Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (core.Installed, error) {
+	j := p.newJob(guest, requirements, progress)
+	if err := j.prepare(ctx, requirements); err != nil {
+		return core.Installed{}, err
 	}
-	j := &job{Python: p, guest: guest, env: p.environment(), progress: progress}
-	if err := j.writeFiles(ctx, requirements); err != nil {
-		return "", err
-	}
-	// This comes first: without Python there is nothing to install for, whatever else the image has.
-	if err := j.python(ctx, "import os, sys; os.makedirs(sys.argv[1], exist_ok=True)", scratchDir); err != nil {
-		return "", err
-	}
-	command, err := j.command(ctx)
+	uv, err := j.findUV(ctx)
 	if err != nil {
-		return "", err
+		return core.Installed{}, err
 	}
-	names := make([]string, len(requirements))
-	for i, r := range requirements {
-		names[i] = r.Name
+	install := j.withUV
+	if uv == "" {
+		install = j.withPip
 	}
-	progress(core.Progress{Phase: core.PhaseDependencies, Message: "installing " + shorten(strings.Join(names, ", "), 200)})
-	text, exit, err := j.run(ctx, command, p.options.Timeout, throttle(j.progress))
+	pins, text, err := install(ctx, uv)
 	if err != nil {
-		return "", err
-	}
-	if err := p.judge(ctx, names, exit, text); err != nil {
-		return "", err
+		return core.Installed{}, err
 	}
 	j.compile(ctx)
-	if err := j.python(ctx, "import shutil, sys; shutil.rmtree(sys.argv[1], ignore_errors=True)", scratchDir); err != nil {
-		return "", err
+	if err := j.finish(ctx); err != nil {
+		return core.Installed{}, err
 	}
-	return lastLines(text, 20, 4<<10), nil
+	return core.Installed{Lock: pins.String(), Report: lastLines(text, 20, 4<<10)}, nil
+}
+
+// withUV resolves, and then installs what was understood of the outcome: no more than the lock says.
+func (j *job) withUV(ctx context.Context, uv string) (lock, string, error) {
+	resolved, err := j.manage(ctx, "resolving", j.uvResolve(uv))
+	if err != nil {
+		return nil, "", err
+	}
+	pins, err := j.readLock(ctx)
+	if err != nil || len(pins) == 0 {
+		return pins, "nothing is needed for this Python", err
+	}
+	if err := j.guest.WriteFile(ctx, pinsFile, strings.NewReader(pins.String())); err != nil {
+		return nil, "", err
+	}
+	installed, err := j.manage(ctx, "installing", j.uvInstall(uv, pins))
+	if err == nil {
+		err = j.refuseUnsafe(ctx, uv, pins, resolved+installed)
+	}
+	return pins, installed, err
+}
+
+// refuseUnsafe refuses a package of whose wheel uv left something out because it would have been written
+// elsewhere. The cache is to forget it, or the next installation would not be told.
+func (j *job) refuseUnsafe(ctx context.Context, uv string, pins lock, text string) error {
+	_, file, unsafe := strings.Cut(text, "Skipping unsafe file name: ")
+	if !unsafe {
+		return nil
+	}
+	clean := append([]string{uv, "cache", "clean", "--no-config"}, pins.names()...)
+	if _, _, err := j.run(ctx, command{argv: clean, timeout: probeTimeout}); err != nil {
+		return err
+	}
+	file, _, _ = strings.Cut(file, "\n")
+	return core.Errorf(core.ErrDependency, "a package of %s would write outside its folder: %q", j.names, shorten(file, 100)).
+		WithHint("do not use it: no honest package does that")
+}
+
+func (j *job) withPip(ctx context.Context, _ string) (lock, string, error) {
+	text, err := j.manage(ctx, "installing", j.pipInstall())
+	if err != nil {
+		return nil, "", err
+	}
+	pins, err := j.readReport(ctx)
+	return pins, text, err
 }
 
 // compile makes imports faster and is not needed for more: files that cannot be compiled are common.
 func (j *job) compile(ctx context.Context) {
-	j.progress(core.Progress{Phase: core.PhaseDependencies, Message: "compiling bytecode"})
-	if text, exit, err := j.run(ctx, compileCommand(), compileTimeout, nil); err != nil || exit.TimedOut {
+	j.tell("compiling bytecode")
+	text, exit, err := j.run(ctx, command{argv: compileCommand(), timeout: compileTimeout})
+	if err != nil || exit.TimedOut {
 		j.log.Info("not all of an environment could be compiled; its imports are slower", "output", lastLines(text, 3, 500), "error", err)
 	}
 }
 
-func (j *job) writeFiles(ctx context.Context, requirements []core.Requirement) error {
-	var list strings.Builder
-	for _, r := range requirements {
-		// Checked when it was read; again here, as a line of the file can hold options of pip.
-		checked, err := core.ParseRequirements([]string{r.String()})
-		if err != nil {
-			return err
-		}
-		if len(checked) != 1 || checked[0].String() != r.String() {
-			return core.Errorf(core.ErrInvalid, "dependency %q cannot be read", r.Name)
-		}
-		fmt.Fprintln(&list, r)
-	}
-	if err := j.guest.WriteFile(ctx, requirementsFile, strings.NewReader(list.String())); err != nil {
+// finish leaves the packages and nothing else, and fails if they are too many.
+func (j *job) finish(ctx context.Context) error {
+	argv := []string{"python3", "-I", "-c", finishProgram, core.GuestEnvironment, j.scratch, strconv.FormatInt(j.options.MaxSize, 10)}
+	text, exit, err := j.run(ctx, command{argv: argv, timeout: finishTimeout})
+	if err != nil {
 		return err
 	}
-	if j.options.CABundle == "" {
-		return nil
-	}
-	info, err := os.Stat(j.options.CABundle)
-	if err == nil && info.Size() > maxCABundle {
-		err = fmt.Errorf("it has more than %s", core.FormatBytes(maxCABundle))
-	}
-	if err != nil {
-		return badBundle(err)
-	}
-	f, err := os.Open(j.options.CABundle)
-	if err != nil {
-		return badBundle(err)
-	}
-	defer func() { _ = f.Close() }()
-	return j.guest.WriteFile(ctx, caFile, f)
-}
-
-func badBundle(err error) error {
-	return core.Errorf(core.ErrDependency, "the certificate bundle for package indexes cannot be read: %w", err).
-		WithHint("the operator sets it with dependencies.ca_bundle")
-}
-
-// command returns the package manager's command line: uv's if there is one, else pip's.
-func (j *job) command(ctx context.Context) ([]string, error) {
-	candidates := []string{"uv"}
-	if j.UsesCache() {
-		candidates = append(candidates, cachedUV)
-	}
-	for _, uv := range candidates {
-		if j.works(ctx, uv, "--version") {
-			return j.uvCommand(uv), nil
-		}
-	}
-	if !j.works(ctx, "python3", "-I", "-m", "pip", "--version") {
-		if ctx.Err() != nil {
-			return nil, given(ctx, "the installation")
-		}
-		return nil, core.Errorf(core.ErrDependency, "the image has neither uv nor pip, so nothing can be installed").
-			WithHint("use an image with Python and pip, or one that has the packages already")
-	}
-	if j.UsesCache() && j.now().UnixNano() >= j.withoutUV.Load() && j.fetchUV(ctx) {
-		return j.uvCommand(cachedUV), nil
-	}
-	return j.pipCommand(), nil
-}
-
-func (j *job) works(ctx context.Context, argv ...string) bool {
-	_, exit, err := j.run(ctx, argv, probeTimeout, nil)
-	return err == nil && core.StatusOf(exit) == core.StatusOK
-}
-
-// fetchUV puts uv into the cache, once and for all later installs. It is moved there whole, and only
-// if it works: other installers may do the same at this moment.
-func (j *job) fetchUV(ctx context.Context) bool {
-	j.progress(core.Progress{Phase: core.PhaseDependencies, Message: "fetching uv, once"})
-	staging := core.GuestCache + "/staging-" + strings.ToLower(rand.Text()[:12])
-	argv := []string{
-		"python3", "-I", "-m", "pip", "install", "--target", staging, "--only-binary=:all:",
-		"--no-input", "--disable-pip-version-check", "--no-warn-script-location", "--no-deps", "--no-compile", "uv",
-	}
-	text, exit, err := j.run(ctx, argv, fetchUVTimeout, nil)
-	fetched := err == nil && core.StatusOf(exit) == core.StatusOK && j.works(ctx, staging+"/bin/uv", "--version")
-	if j.moveUV(ctx, staging, fetched) && j.works(ctx, cachedUV, "--version") {
-		return true
-	}
-	if ctx.Err() == nil {
-		j.withoutUV.Store(j.now().Add(uvPause).UnixNano())
-		j.log.Info("uv could not be fetched; pip is used", "output", lastLines(text, 3, 500))
-	}
-	return false
-}
-
-// moveUV moves the staging folder to its place if it is wanted there, and removes it else. What is
-// in its place already stays.
-func (j *job) moveUV(ctx context.Context, staging string, wanted bool) bool {
-	const move = `import os, shutil, sys
-if sys.argv[3] == "yes":
-    try:
-        os.rename(sys.argv[1], sys.argv[2])
-    except OSError:
-        pass
-shutil.rmtree(sys.argv[1], ignore_errors=True)`
-	answer := "no"
-	if wanted {
-		answer = "yes"
-	}
-	return j.python(ctx, move, staging, toolsDir, answer) == nil && wanted
-}
-
-func (j *job) python(ctx context.Context, code string, args ...string) error {
-	argv := append([]string{"python3", "-I", "-c", code}, args...)
-	text, exit, err := j.run(ctx, argv, probeTimeout, nil)
-	switch {
-	case err != nil:
-		return err
-	case exit.Cancelled:
-		return given(ctx, "the installation")
-	case exit.Code == noProgram:
-		return core.Errorf(core.ErrUnsupported, "the image has no Python interpreter, so no packages can be installed for it").
-			WithHint("use an image that has python3, such as python:3.11-slim")
-	case core.StatusOf(exit) != core.StatusOK:
-		return core.Errorf(core.ErrDependency, "the folder for packages cannot be used: %s", lastLines(text, 3, 500))
-	}
-	return nil
-}
-
-// noProgram is the exit status of a program that the image lacks.
-const noProgram = 127
-
-// run runs a command and returns what it said, scrubbed. A program that the image lacks is an
-// exit with status noProgram.
-// tell gets its lines while it runs, and may be nil.
-func (j *job) run(ctx context.Context, argv []string, timeout time.Duration, tell func(line string)) (string, core.Exit, error) {
-	j.runs++
-	var sink func(core.Stream, []byte)
-	if tell != nil {
-		sink = (&lineWriter{scrub: j.scrub, tell: tell}).take
-	}
-	exit, err := j.guest.Run(ctx, core.RunSpec{
-		ID:      fmt.Sprintf("install-%d", j.runs),
-		Argv:    argv,
-		Env:     j.env,
-		Timeout: timeout,
-		Output:  core.OutputLimits{Head: 8 << 10, Tail: 56 << 10},
-		Stream:  tell != nil,
-	}, sink)
-	if errors.Is(err, core.ErrUnsupported) || errors.Is(err, core.ErrNotFound) {
-		return "", core.Exit{Code: noProgram}, nil
-	}
-	if err != nil {
-		return "", core.Exit{}, err
-	}
-	return j.scrub.clean(outputText(exit.Stdout) + outputText(exit.Stderr)), exit, nil
-}
-
-// outputText is the whole lines of an output: in half a line a secret would not be found.
-func outputText(o core.Output) string {
-	head, tail := o.Head, o.Tail
-	if o.Cut() > 0 {
-		head = head[:bytes.LastIndexByte(head, '\n')+1]
-		_, tail, _ = bytes.Cut(tail, []byte("\n"))
-		head = append(bytes.Clone(head), "…\n"...)
-	}
-	text := string(head) + string(tail)
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	return text
-}
-
-// throttle passes on the first line, and then one for each quarter of a second at most.
-func throttle(progress func(core.Progress)) func(line string) {
-	var last time.Time
-	return func(line string) {
-		if now := time.Now(); now.Sub(last) >= 250*time.Millisecond {
-			last = now
-			progress(core.Progress{Phase: core.PhaseDependencies, Message: shorten(line, 200)})
-		}
-	}
+	return j.judge(ctx, j.names, exit, text)
 }

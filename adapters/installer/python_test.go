@@ -25,6 +25,8 @@ var _ dependency.Installer = (*Python)(nil)
 
 var update = flag.Bool("update", false, "rewrite the expected errors in testdata")
 
+const cachedUV = core.GuestCache + "/tools/bin/uv"
+
 const token = "hunter2/+secret"
 
 func requirements(t *testing.T, texts ...string) []core.Requirement {
@@ -38,30 +40,33 @@ func requirements(t *testing.T, texts ...string) []core.Requirement {
 
 func install(t *testing.T, p *Python, g *fakeGuest) (string, error) {
 	t.Helper()
-	return p.Install(t.Context(), g, requirements(t, "six", `tomli; python_version < "3.11"`), nil)
+	installed, err := p.Install(t.Context(), g, requirements(t, "six", `tomli; python_version < "3.11"`), nil)
+	return installed.Report, err
 }
 
 func TestToolIsChosen(t *testing.T) {
 	failed := core.Exit{Code: 1}
+	const byPip = "-m pip install --no-input"
 	tests := []struct {
 		name    string
 		options Options
 		guest   *fakeGuest
 		want    string // a part of the command that installs
 	}{
-		{"uv of the image", Options{}, &fakeGuest{}, "uv pip install"},
+		{"uv of the image", Options{}, &fakeGuest{}, " uv pip install --target " + core.GuestEnvironment},
 		{"uv of the cache", Options{}, &fakeGuest{has: missing("uv")}, cachedUV + " pip install"},
-		{"pip", Options{}, &fakeGuest{has: missing("uv", cachedUV)}, "-m pip install --target " + core.GuestEnvironment},
-		{"broken uv", Options{}, &fakeGuest{exits: map[string]core.Exit{"uv --version": failed, cachedUV + " --version": failed}}, "-m pip install --target " + core.GuestEnvironment},
-		{"source builds have no cache", Options{AllowSourceBuilds: true}, &fakeGuest{has: missing("uv")}, "-m pip install --target " + core.GuestEnvironment},
+		{"pip", Options{}, &fakeGuest{has: missing("uv", cachedUV)}, byPip},
+		{"broken uv", Options{}, &fakeGuest{exits: map[string]core.Exit{"uv --version": failed, cachedUV + " --version": failed}}, byPip},
+		{"source builds do not use the cache", Options{AllowSourceBuilds: true}, &fakeGuest{has: missing("uv")}, "/cache/tools/bin/uv pip install"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, err := install(t, New(tt.options), tt.guest); err != nil {
 				t.Fatal(err)
 			}
-			spec, ok := tt.guest.command("-r " + requirementsFile)
-			if line := strings.Join(spec.Argv, " "); !ok || !strings.Contains(line, tt.want) {
+			spec, ok := tt.guest.command("--target " + core.GuestEnvironment + " ")
+			line := strings.Join(spec.Argv, " ")
+			if !ok || !strings.Contains(line, tt.want) || tt.options.AllowSourceBuilds && strings.Contains(line, cachedUV) {
 				t.Errorf("installed with %q, want %q", line, tt.want)
 			}
 			if built := !slices.Contains(spec.Argv, ":all:") && !slices.Contains(spec.Argv, "--only-binary=:all:"); built != tt.options.AllowSourceBuilds {
@@ -71,6 +76,82 @@ func TestToolIsChosen(t *testing.T) {
 				t.Errorf("the requirements are %q", got)
 			}
 		})
+	}
+}
+
+// What uv installs is what the lock says, with hashes, and not what a resolver makes of it once more.
+func TestInstallsTheLock(t *testing.T) {
+	want := "six==1.17.0 \\\n    --hash=sha256:" + sixHash + "\n"
+	for _, has := range []map[string]string{nil, missing("uv", cachedUV)} {
+		g := &fakeGuest{has: has}
+		installed, err := New(Options{}).Install(t.Context(), g, requirements(t, "six"), nil)
+		if err != nil || installed.Lock != want {
+			t.Fatalf("the lock is %q, %v", installed.Lock, err)
+		}
+		spec, _ := g.command("--target " + core.GuestEnvironment + " ")
+		if has == nil && (g.files[pinsFile] != want || !slices.Contains(spec.Argv, "--require-hashes") || !slices.Contains(spec.Argv, "--no-deps") || spec.Argv[len(spec.Argv)-1] != pinsFile) {
+			t.Errorf("%q installs %q", spec.Argv, g.files[pinsFile])
+		}
+	}
+	for name, g := range map[string]*fakeGuest{
+		"an option":   {reads: map[string]string{lockFile: "--index-url https://index.example\n"}},
+		"no hash":     {reads: map[string]string{lockFile: "six==1\n"}},
+		"nonsense":    {reads: map[string]string{reportFile: "{"}, has: missing("uv", cachedUV)},
+		"nothing":     {reads: map[string]string{lockFile: ""}},
+		"very much":   {reads: map[string]string{lockFile: strings.Repeat("#", maxLock+1)}},
+		"much of pip": {reads: map[string]string{reportFile: strings.Repeat(" ", maxReport+1)}, has: missing("uv", cachedUV)},
+	} {
+		if installed, err := New(Options{}).Install(t.Context(), g, requirements(t, "six"), nil); !errors.Is(err, core.ErrDependency) || installed.Lock != "" {
+			t.Errorf("%s: got %q, %v", name, installed.Lock, err)
+		}
+	}
+}
+
+// A requirement that holds for another Python only is nothing to install.
+func TestNothingIsNeeded(t *testing.T) {
+	g := &fakeGuest{reads: map[string]string{lockFile: "\n"}}
+	installed, err := install(t, New(Options{}), g)
+	if _, ran := g.command("--target"); err != nil || ran || !strings.Contains(installed, "nothing is needed") {
+		t.Errorf("got %q, %v; installed: %v", installed, err, ran)
+	}
+}
+
+// pip would take a stranger's package of the same name, so that it may not have several indexes.
+func TestSeveralIndexesNeedUV(t *testing.T) {
+	several := Options{ExtraIndexURLs: []string{"https://user:pass@private.example"}, IndexURL: "https://index.example"}
+	g := &fakeGuest{has: missing("uv", cachedUV)}
+	if _, err := install(t, New(several), g); !errors.Is(err, core.ErrDependency) || !strings.Contains(err.Error(), "several package indexes need uv") {
+		t.Errorf("got %v", err)
+	}
+	var asked []string
+	for _, spec := range g.runs {
+		if slices.Contains(spec.Argv, "--no-deps") {
+			asked = append(asked, spec.Env["PIP_INDEX_URL"])
+		}
+		if spec.Env["PIP_EXTRA_INDEX_URL"] != "" {
+			t.Errorf("pip is told of several indexes: %q", spec.Env)
+		}
+	}
+	if len(asked) != 1 || asked[0] != "https://user:pass@private.example" {
+		t.Errorf("uv was looked for in %q", asked)
+	}
+	g = &fakeGuest{has: missing("uv", cachedUV), exits: map[string]core.Exit{"--no-deps": {Code: 1}}}
+	if _, err := install(t, New(several), g); !errors.Is(err, core.ErrDependency) {
+		t.Errorf("got %v", err)
+	}
+	if spec := g.runs[len(g.runs)-2]; spec.Env["PIP_INDEX_URL"] != "https://index.example" {
+		t.Errorf("the second index was not asked: %q", spec.Env)
+	}
+}
+
+func TestUnsafeFilesAreRefused(t *testing.T) {
+	g := &fakeGuest{prints: map[string]string{"pip compile": "WARN Skipping unsafe file name: ../../evil.txt\n"}}
+	_, err := install(t, New(Options{}), g)
+	if !errors.Is(err, core.ErrDependency) || !strings.Contains(err.Error(), `would write outside its folder: "../../evil.txt"`) {
+		t.Errorf("got %v", err)
+	}
+	if spec, ran := g.command("cache clean"); !ran || spec.Argv[len(spec.Argv)-1] != "six" {
+		t.Errorf("the cache keeps it: %q", spec.Argv)
 	}
 }
 
@@ -168,10 +249,9 @@ func TestEnvironment(t *testing.T) {
 	if _, err := install(t, p, g); err != nil {
 		t.Fatal(err)
 	}
-	spec, _ := g.command("-r " + requirementsFile)
+	spec, _ := g.command("pip compile")
 	for name, want := range map[string]string{
-		"UV_DEFAULT_INDEX": "https://user:pass@index.example/simple", "PIP_INDEX_URL": "https://user:pass@index.example/simple",
-		"UV_INDEX": "https://a.example http://b.example:8080/x", "PIP_EXTRA_INDEX_URL": "https://a.example http://b.example:8080/x",
+		"UV_INDEX": "https://user:pass@index.example/simple https://a.example", "UV_DEFAULT_INDEX": "http://b.example:8080/x", "PIP_INDEX_URL": "https://user:pass@index.example/simple",
 		"PIP_TRUSTED_HOST": "b.example:8080", "PIP_CERT": "/work/ca-bundle.pem", "SSL_CERT_FILE": "/work/ca-bundle.pem",
 		"REQUESTS_CA_BUNDLE": "/work/ca-bundle.pem", "HTTP_PROXY": "http://proxy.example:1", "https_proxy": "http://proxy.example:2",
 		"NO_PROXY": ".example", "UV_CACHE_DIR": core.GuestCache + "/uv", "UV_LINK_MODE": "copy",
@@ -180,17 +260,20 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, spec.Env[name], want)
 		}
 	}
-	if g.files[caFile] != "PEM" || spec.Timeout != time.Hour {
+	if g.files[caFile] != "PEM" || spec.Timeout > time.Hour || spec.Timeout < time.Hour-time.Minute {
 		t.Errorf("certificates %q, timeout %v", g.files[caFile], spec.Timeout)
 	}
 	for _, spec := range g.runs {
-		if strings.Contains(strings.Join(spec.Argv, " "), "pass") {
+		if strings.Contains(strings.Join(spec.Argv, " "), ":pass@") {
 			t.Errorf("credentials in a command line: %q", spec.Argv)
 		}
 	}
-	bare := New(Options{AllowSourceBuilds: true}).environment()
-	for _, name := range []string{"UV_DEFAULT_INDEX", "PIP_INDEX_URL", "PIP_CERT", "SSL_CERT_FILE", "HTTP_PROXY", "UV_CACHE_DIR", "PIP_TRUSTED_HOST"} {
-		if value, set := bare[name]; set {
+	bare := New(Options{AllowSourceBuilds: true}).newJob(nil, nil, nil)
+	if got := bare.env["UV_CACHE_DIR"]; got != bare.scratch+"/cache/uv" || bare.env["UV_LINK_MODE"] != "hardlink" {
+		t.Errorf("a private cache is %q", got)
+	}
+	for _, name := range []string{"UV_DEFAULT_INDEX", "UV_INDEX", "PIP_INDEX_URL", "PIP_CERT", "SSL_CERT_FILE", "HTTP_PROXY", "PIP_TRUSTED_HOST"} {
+		if value, set := bare.env[name]; set {
 			t.Errorf("%s is set to %q though nobody set it", name, value)
 		}
 	}
@@ -208,10 +291,11 @@ func TestCredentialsAreScrubbed(t *testing.T) {
 	var log bytes.Buffer
 	escaped := "hunter2%2F%2Bsecret"
 	options := Options{
-		IndexURL:       "https://user:" + escaped + "@index.example/simple",
-		ExtraIndexURLs: []string{"https://ghp_TOKEN99@extra.example/simple", "https://p.example/Pa7hT0ken/simple/?key=Qu3ryK3y"},
-		HTTPSProxy:     "http://pu:proxy-pw@proxy.example:1",
-		Logger:         slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		IndexURL:   "https://user:" + escaped + "@index.example/simple",
+		HTTPProxy:  "https://ghp_TOKEN99@p.example/Pa7hT0ken/simple/?key=Qu3ryK3y",
+		HTTPSProxy: "http://pu:proxy-pw@proxy.example:1",
+		NoProxy:    "x",
+		Logger:     slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	said := "Looking in https://user:" + escaped + "@index.example/simple\n" +
 		"decoded " + token + ", token ghp_TOKEN99, proxy-pw\n" +
@@ -219,13 +303,13 @@ func TestCredentialsAreScrubbed(t *testing.T) {
 		"https://p.example/Pa7hT0ken/simple/six/?key=Qu3ryK3y and Pa7hT0ken, Qu3ryK3y\n" +
 		"\x1b[31mred\x1b[0m \x1b]8;;https://user:" + escaped + "@index.example\x07link\n\u0007bell\r\n" + strings.Repeat("long ", 2000) + "\n"
 	for _, code := range []int{0, 1} {
-		g := &fakeGuest{has: missing("uv", cachedUV), prints: map[string]string{"-r ": said, "--no-deps": said, "compileall": said}, exits: map[string]core.Exit{"-r ": {Code: code}, "--no-deps": {Code: 1}}}
+		g := &fakeGuest{has: missing("uv", cachedUV), prints: map[string]string{"--report ": said, "--no-deps": said, "compileall": said}, exits: map[string]core.Exit{"--report ": {Code: code}, "--no-deps": {Code: 1}}}
 		var told strings.Builder
-		report, err := New(options).Install(t.Context(), g, requirements(t, "six"), func(p core.Progress) { fmt.Fprintln(&told, p.Message) })
+		installed, err := New(options).Install(t.Context(), g, requirements(t, "six"), func(p core.Progress) { fmt.Fprintln(&told, p.Message) })
 		if (err != nil) != (code != 0) {
 			t.Fatalf("exit %d: %v", code, err)
 		}
-		all := map[string]string{"report": report, "error": fmt.Sprint(err), "progress": told.String(), "log": log.String(), "options": fmt.Sprintf("%v %+v %#v", options, &options, options)}
+		all := map[string]string{"report": installed.Report, "lock": installed.Lock, "error": fmt.Sprint(err), "progress": told.String(), "log": log.String(), "options": fmt.Sprintf("%v %+v %#v", options, &options, options)}
 		for where, text := range all {
 			for _, secret := range []string{"hunter2", "secret@", "ghp_TOKEN99", "proxy-pw", "Pa7hT0ken", "Qu3ryK3y", "unknown-secret", "\x1b", "\a"} {
 				if strings.Contains(text, secret) {
@@ -312,6 +396,7 @@ func TestEndings(t *testing.T) {
 		{"timeout", core.Exit{Code: 137, Signal: "SIGKILL", TimedOut: true}, core.ErrDependency, "took longer than 5m0s"},
 		{"memory", core.Exit{Code: 137, Signal: "SIGKILL", OOMKilled: true}, core.ErrDependency, "more memory"},
 		{"cancelled", core.Exit{Code: 137, Signal: "SIGKILL", Cancelled: true}, core.ErrCancelled, "given up"},
+		{"killed", core.Exit{Code: 137}, core.ErrDependency, "was killed"},
 		{"unknown", core.Exit{Code: 3}, core.ErrDependency, "exit status 3"},
 	}
 	for _, tt := range tests {
@@ -363,9 +448,11 @@ func TestFingerprint(t *testing.T) {
 		"none":  func(o *Options) { o.IndexURL = "" },
 		"extra": func(o *Options) { o.ExtraIndexURLs = []string{"https://b.example"} },
 		"swap": func(o *Options) {
-			o.IndexURL, o.ExtraIndexURLs = "https://a.example", []string{"https://index.example/simple"}
+			o.IndexURL, o.ExtraIndexURLs = "https://index.example/simple", []string{"https://a.example"}
 		},
 		"source": func(o *Options) { o.AllowSourceBuilds = true },
+		"wheels": func(o *Options) { o.Wheels = "/wheels" },
+		"room":   func(o *Options) { o.MaxSize = 1 << 20 },
 	} {
 		got := print(change)
 		if other, twice := seen[got]; twice {
@@ -391,7 +478,7 @@ func TestDiagnoses(t *testing.T) {
 				t.Fatalf("%d files, %v", len(archive.Files), err)
 			}
 			p := New(Options{})
-			failure := p.judge(t.Context(), []string{"six"}, core.Exit{Code: 1}, p.scrub.clean(string(archive.Files[0].Data)))
+			failure := p.judge(t.Context(), "six", core.Exit{Code: 1}, p.scrub.clean(string(archive.Files[0].Data)))
 			if !errors.Is(failure, core.ErrDependency) {
 				t.Fatalf("got %v", failure)
 			}

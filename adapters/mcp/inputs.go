@@ -34,6 +34,10 @@ func dependenciesParam() param {
 	}
 }
 
+func autoInstallParam() param {
+	return flagParam("auto_install", "if a module is missing, install the package that has it and run the code again from the start, up to 3 times")
+}
+
 func (s *Server) imageParam() param {
 	schema := map[string]any{"type": "string"}
 	allowed := shownImages(s.options.Images)
@@ -146,6 +150,9 @@ func (s *Server) runRequest(c call) (core.Request, error) {
 		return core.Request{}, err
 	}
 	if r.OpenStdin, err = c.flag("open_stdin"); err != nil {
+		return core.Request{}, err
+	}
+	if r.AutoInstall, err = c.flag("auto_install"); err != nil {
 		return core.Request{}, err
 	}
 	if r.OpenStdin && !r.Background {

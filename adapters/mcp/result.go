@@ -14,22 +14,24 @@ import (
 
 // runResult is the structured result of a run; all tools that run something share it.
 type runResult struct {
-	RunID      string             `json:"run_id,omitempty"`
-	Status     core.Status        `json:"status"`
-	ExitCode   *int               `json:"exit_code,omitempty"`
-	Signal     string             `json:"signal,omitempty"`
-	Stdout     string             `json:"stdout"`
-	Stderr     string             `json:"stderr"`
-	Result     string             `json:"result,omitempty"`
-	Truncated  *truncated         `json:"truncated,omitempty"`
-	DurationMS map[string]float64 `json:"duration_ms,omitempty"`
-	Files      []fileResult       `json:"files"`
-	Error      *errorResult       `json:"error,omitempty"`
-	Warnings   []string           `json:"warnings,omitempty"`
-	InstallLog string             `json:"install_log,omitempty"`
-	SandboxID  string             `json:"sandbox_id,omitempty"`
-	Backend    string             `json:"backend,omitempty"`
-	Image      string             `json:"image,omitempty"`
+	RunID         string             `json:"run_id,omitempty"`
+	Status        core.Status        `json:"status"`
+	ExitCode      *int               `json:"exit_code,omitempty"`
+	Signal        string             `json:"signal,omitempty"`
+	Stdout        string             `json:"stdout"`
+	Stderr        string             `json:"stderr"`
+	Result        string             `json:"result,omitempty"`
+	Truncated     *truncated         `json:"truncated,omitempty"`
+	DurationMS    map[string]float64 `json:"duration_ms,omitempty"`
+	Files         []fileResult       `json:"files"`
+	Error         *errorResult       `json:"error,omitempty"`
+	Warnings      []string           `json:"warnings,omitempty"`
+	InstallLog    string             `json:"install_log,omitempty"`
+	AutoInstalled []string           `json:"auto_installed,omitempty"`
+	Hint          string             `json:"hint,omitempty"`
+	SandboxID     string             `json:"sandbox_id,omitempty"`
+	Backend       string             `json:"backend,omitempty"`
+	Image         string             `json:"image,omitempty"`
 }
 
 // truncated counts the bytes that stdout and stderr lack.
@@ -57,10 +59,7 @@ type errorResult struct {
 
 // runOutputSchema describes runResult to clients.
 func runOutputSchema() map[string]any {
-	text := func(description string) map[string]any {
-		return map[string]any{"type": "string", "description": description}
-	}
-	number := map[string]any{"type": "number"}
+	text, number := textSchema, map[string]any{"type": "number"}
 	return map[string]any{
 		"type": "object",
 		"properties": map[string]any{
@@ -84,19 +83,7 @@ func runOutputSchema() map[string]any {
 				"description":          "milliseconds by phase: queue, image, dependencies, box, run, collect; and total",
 				"additionalProperties": number,
 			},
-			"files": map[string]any{
-				"type":        "array",
-				"description": "files that the run created or changed in its working directory",
-				"items": map[string]any{
-					"type": "object",
-					"properties": map[string]any{
-						"name": text("file name"), "path": text("path below the working directory"),
-						"size": map[string]any{"type": "integer"}, "mime_type": text("media type"),
-						"uri": text("for resources/read"), "url": text("where a person finds the file"),
-					},
-					"required": []string{"name", "path", "size", "mime_type", "uri"},
-				},
-			},
+			"files": filesSchema(),
 			"error": map[string]any{
 				"type":        "object",
 				"description": "why the program could not be run; absent when it ran, however it ended",
@@ -106,13 +93,39 @@ func runOutputSchema() map[string]any {
 				},
 				"required": []string{"type", "message"},
 			},
-			"warnings":    map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
-			"install_log": text("last lines of the installer, when packages were installed for this run"),
-			"sandbox_id":  text("the sandbox it ran in; absent when it had a box of its own"),
-			"backend":     text("the engine that ran it"),
-			"image":       text("the image it ran in"),
+			"warnings":       map[string]any{"type": "array", "items": map[string]any{"type": "string"}},
+			"install_log":    text("last lines of the installer, when packages were installed for this run"),
+			"auto_installed": listOfTexts("packages that the code lacked: they were installed, and it ran again from the start"),
+			"hint":           text("what to do about a program that failed, where that is known"),
+			"sandbox_id":     text("the sandbox it ran in; absent when it had a box of its own"),
+			"backend":        text("the engine that ran it"),
+			"image":          text("the image it ran in"),
 		},
 		"required": []string{"status", "stdout", "stderr", "files"},
+	}
+}
+
+func textSchema(description string) map[string]any {
+	return map[string]any{"type": "string", "description": description}
+}
+
+func listOfTexts(description string) map[string]any {
+	return map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "description": description}
+}
+
+func filesSchema() map[string]any {
+	return map[string]any{
+		"type":        "array",
+		"description": "files that the run created or changed in its working directory",
+		"items": map[string]any{
+			"type": "object",
+			"properties": map[string]any{
+				"name": textSchema("file name"), "path": textSchema("path below the working directory"),
+				"size": map[string]any{"type": "integer"}, "mime_type": textSchema("media type"),
+				"uri": textSchema("for resources/read"), "url": textSchema("where a person finds the file"),
+			},
+			"required": []string{"name", "path", "size", "mime_type", "uri"},
+		},
 	}
 }
 
@@ -147,6 +160,7 @@ func structured(r core.Record) runResult {
 		Stdout: outputText(r.Stdout), Stderr: outputText(r.Stderr),
 		DurationMS: map[string]float64{"total": milliseconds(r.Total)},
 		Files:      []fileResult{}, Warnings: slices.Clone(r.Warnings), InstallLog: r.Install,
+		AutoInstalled: r.AutoInstalled, Hint: r.Hint,
 		SandboxID: r.Session, Backend: r.Backend, Image: r.Image.Ref, Result: shownValues(r.Displays),
 	}
 	if r.Status == core.StatusRunning {
@@ -192,6 +206,9 @@ func recordText(r core.Record, result runResult) string {
 			fmt.Fprintf(&b, "\n\n%s:\n%s", title, strings.TrimSuffix(text, "\n"))
 		}
 	}
+	if len(r.AutoInstalled) > 0 {
+		fmt.Fprintf(&b, "\n\nThe code lacked %s. It was run again from the start with that installed; this is what came of the last time.", strings.Join(r.AutoInstalled, ", "))
+	}
 	section("stdout", result.Stdout)
 	section("result", result.Result)
 	section("stderr", result.Stderr)
@@ -203,6 +220,7 @@ func recordText(r core.Record, result runResult) string {
 		}
 		fmt.Fprintf(&files, "- %s (%s, %s)%s\n", shownName(f.Name), f.MIMEType, byteCount(f.Size), shownPlace(f))
 	}
+	section("hint", result.Hint)
 	section("files", files.String())
 	if result.Stdout+result.Stderr+result.Result == "" && len(r.Files) == 0 && r.Status == core.StatusOK {
 		b.WriteString("\n\nIt printed nothing and wrote no files; use print() to see values.")

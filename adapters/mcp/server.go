@@ -29,12 +29,17 @@ type UseCases interface {
 	OpenSession(ctx context.Context, r core.SessionRequest, progress func(core.Progress)) (core.Session, error)
 	Sessions(ctx context.Context, owner string) ([]core.SessionInfo, error)
 	Inspect(ctx context.Context, owner, idOrName string) ([]core.Variable, error)
+	Session(ctx context.Context, owner, idOrName string) (core.Session, error)
 	StopSession(ctx context.Context, owner, idOrName string) error
 
 	ListFiles(ctx context.Context, r core.FileRequest, recursive bool) (core.FileListing, error)
 	ReadFile(ctx context.Context, r core.FileRequest, offset, limit int64, picture bool) (core.FileContent, error)
 	WriteFile(ctx context.Context, r core.FileRequest, content []byte, progress func(core.Progress)) (session string, err error)
 	DeleteFile(ctx context.Context, r core.FileRequest) (session string, err error)
+
+	BeginInstall(ctx context.Context, owner, idOrName string, packages []string, wait time.Duration) (core.PackageInstall, error)
+	InstallStatus(ctx context.Context, owner, idOrName, name string) (core.PackageInstall, error)
+	SearchPackages(ctx context.Context, query string) ([]core.Package, error)
 
 	GetRun(ctx context.Context, owner, id string, wait time.Duration) (core.Record, error)
 	Runs(ctx context.Context, owner string, before time.Time, limit int) ([]core.Run, error)
@@ -80,7 +85,7 @@ func New(cases UseCases, artifacts artifact.Store, o Options) *Server {
 		server.WithResourceCapabilities(false, false),
 		server.WithToolHandlerMiddleware(s.guard),
 	)
-	for _, t := range slices.Concat(s.runTools(), s.sandboxTools(), s.fileTools(), s.backgroundTools()) {
+	for _, t := range slices.Concat(s.runTools(), s.sandboxTools(), s.fileTools(), s.packageTools(), s.backgroundTools()) {
 		s.add(t)
 	}
 	s.AddResourceTemplate(s.runFiles())

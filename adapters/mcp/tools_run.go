@@ -21,7 +21,7 @@ func (s *Server) runPythonEphemeral() tool {
 	code := textParam("code", "the Python program, complete; it runs as __main__, and top-level await works").mandatory()
 	return tool{
 		name: "run_python_ephemeral", title: "Run Python once", description: s.onceDescription(),
-		params: slices.Concat([]param{code, dependenciesParam(), s.imageParam(), s.timeoutParam(), stdinParam(), filesParam()},
+		params: slices.Concat([]param{code, dependenciesParam(), autoInstallParam(), s.imageParam(), s.timeoutParam(), stdinParam(), filesParam()},
 			backgroundParams(), s.backendParams()),
 		output: runOutputSchema(), openWorld: true,
 		handle: s.once,
@@ -46,7 +46,7 @@ func answer(record core.Record, err error) (*mcp.CallToolResult, error) {
 func (s *Server) onceDescription() string {
 	return fmt.Sprintf(`Runs a complete Python program in a fresh, isolated box and returns what it printed, its exit code and the files it wrote. Values that are not printed are not shown: use print(). Use it for calculations, data work and plots. Nothing is kept between calls: send the whole program each time.
 - The working directory is %s. Files written there (also in subfolders) come back; PNG, JPEG, GIF and WebP images are shown. Matplotlib figures that are shown or left open come back as PNG.
-- Name third-party packages in dependencies; they are installed before the program starts. The program itself has no network.
+- Name third-party packages in dependencies, or in the code by PEP 723 metadata or a line "%%pip install x"; they are installed before the program starts. The program itself has no network.
 - Limits: %g s unless timeout_seconds says otherwise, %s of memory. Long output is cut in the middle; the whole of it comes back as a file.
 - A program that fails is a normal result: read exit_code and stderr.
 Example: {"code": "import pandas as pd\nprint(pd.DataFrame({'a': [1, 2]}).describe())", "dependencies": ["pandas"]}`,
@@ -61,10 +61,10 @@ func (s *Server) runPython() tool {
 		description: fmt.Sprintf(`Runs Python code in a sandbox that stays between calls, like a cell of a notebook: variables, imports, functions, files and the working directory are still there in the next call, and the value of the last expression is shown. Without sandbox_id it uses this client's own sandbox, made on first use.
 - After an exception, sys.exit or a time limit the variables are still there; if the interpreter itself died, a warning says that they are gone.
 - Files written in %s come back; images and Matplotlib figures are shown.
-- Packages have to be named when the sandbox is made: in the first call, or with sandbox_initialize. The code has no network.
+- Packages named in dependencies, or in a line "%%pip install x", are added to the sandbox before the code runs. The code has no network.
 - A sandbox that is not used for a while ends; the error session_expired says so.
 Example: {"code": "x = 20\nx + 1"}`, core.GuestWork),
-		params: slices.Concat([]param{code, sandboxParam(ownSandbox), dependenciesParam(), s.timeoutParam(), stdinParam(), filesParam()}, backgroundParams()),
+		params: slices.Concat([]param{code, sandboxParam(ownSandbox), dependenciesParam(), autoInstallParam(), s.timeoutParam(), stdinParam(), filesParam()}, backgroundParams()),
 		output: runOutputSchema(), openWorld: true,
 		handle: s.inSandbox,
 	}

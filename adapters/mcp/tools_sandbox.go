@@ -167,10 +167,11 @@ func (s *Server) sandboxInspect() tool {
 	}}
 	return tool{
 		name: "sandbox_inspect", title: "List a sandbox's variables",
-		description: "Lists the variables of a sandbox's Python interpreter with their types, shapes, sizes and shortened values.",
+		description: "Lists the variables of a sandbox's Python interpreter with their types, shapes, sizes and shortened values, and the packages that were installed into it.",
 		params:      []param{sandboxParam("the sandbox's id or name").mandatory()},
 		output: map[string]any{"type": "object", "properties": map[string]any{
 			"variables": map[string]any{"type": "array", "items": items},
+			"packages":  map[string]any{"type": "array", "items": text},
 		}},
 		readOnly: true,
 		handle:   s.inspect,
@@ -186,6 +187,10 @@ func (s *Server) inspect(ctx context.Context, c call) (*mcp.CallToolResult, erro
 	if err != nil {
 		return nil, err
 	}
+	session, err := s.cases.Session(ctx, s.options.Tenant, sandbox)
+	if err != nil {
+		return nil, err
+	}
 	results, lines := []variableResult{}, []string{}
 	for _, v := range all {
 		v := variableResult{Name: core.PlainText(v.Name), Type: core.PlainText(v.Type), Shape: core.PlainText(v.Shape), Size: v.Size, Value: core.PlainText(v.Value)}
@@ -195,7 +200,12 @@ func (s *Server) inspect(ctx context.Context, c call) (*mcp.CallToolResult, erro
 	if len(lines) == 0 {
 		lines = []string{"There are no variables."}
 	}
-	return structuredResult(strings.Join(lines, "\n"), map[string]any{"variables": results}), nil
+	if len(session.Requirements) > 0 {
+		lines = append(lines, "packages: "+strings.Join(session.Requirements, ", "))
+	}
+	return structuredResult(strings.Join(lines, "\n"), map[string]any{
+		"variables": results, "packages": append([]string{}, session.Requirements...),
+	}), nil
 }
 
 func (s *Server) sandboxStop() tool {

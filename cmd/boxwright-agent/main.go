@@ -39,6 +39,10 @@ func run(args []string) error {
 		return dial(os.Stdin, os.Stdout) //nolint:forbidigo // its stdout is the stream to the host
 	case "preview":
 		return renderPreview(args)
+	case "keep":
+		return keepPackages(args, os.Stdout) //nolint:forbidigo // its stdout is for the host that asked
+	case "drop":
+		return dropPackages(args, os.Stdout) //nolint:forbidigo // its stdout is for the host that asked
 	case "inspect":
 		return inspect(args, os.Stdout) //nolint:forbidigo // its stdout is for whoever asked
 	case "version":
@@ -66,6 +70,7 @@ type options struct {
 	dialUID int
 	stream  int  // a descriptor; -1 is none
 	stdio   bool // standard input and output are a first stream
+	bare    bool // no interpreter waits: nothing of the image is run
 	bounds  watch.Bounds
 }
 
@@ -77,6 +82,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.dialUID, "dial-uid", core.DialUID, "`user` that may connect")
 	flags.IntVar(&o.stream, "stream-fd", -1, "`descriptor` of a first stream, which needs no dial")
 	flags.BoolVar(&o.stdio, "stream-stdio", false, "standard input and output are a first stream, which needs no dial")
+	flags.BoolVar(&o.bare, "bare", false, "no interpreter waits: nothing of the image is run by itself")
 	flags.Int64Var(&o.bounds.Memory, "max-memory", 0, "`bytes` that the box may use; 0 leaves that to the engine")
 	flags.Int64Var(&o.bounds.Processes, "max-processes", 0, "`number` of processes and threads that may be; 0 leaves that to the engine")
 	if err := flags.Parse(args); err != nil {

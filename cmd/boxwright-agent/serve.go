@@ -60,7 +60,10 @@ func serve(args []string) error {
 	}
 	reaping := reaper.Start()
 	env := runner.BaseEnv(os.Environ())
-	config := python.Config{Path: python.Find(filepath.SplitList(env["PATH"])), Env: runner.Pairs(env)}
+	config := python.Config{Env: runner.Pairs(env)}
+	if !opts.bare {
+		config.Path = python.Find(filepath.SplitList(env["PATH"]))
+	}
 	plain, loaded := interpreters(config, opts.preload, reaping)
 	service := &server.Server{
 		Version:   version,
@@ -75,16 +78,22 @@ func serve(args []string) error {
 	return service.Serve(context.Background(), listener)
 }
 
-// interpreters returns one without and one with preloads, which is already on its way. Without preloads
+// interpreters returns one without and one with preloads, which are already on their way. Without preloads
 // they are the same.
 func interpreters(config python.Config, preload string, r *reaper.Reaper) (plain, loaded *python.Warm) {
+	if preload != "" {
+		config.Preload = strings.Split(preload, ",")
+	}
 	plain = python.New(config, r)
 	loaded = plain
 	if preload != "" {
-		config.Preload = strings.Split(preload, ",")
-		loaded = python.New(config, r)
+		loaded = plain.Loaded()
 	}
-	go func() { _ = loaded.Start() }() // the first run reports what is wrong
+	go func() { // the first run reports what is wrong
+		if plain.Settle() == nil && loaded != plain {
+			_ = loaded.Start()
+		}
+	}()
 	return plain, loaded
 }
 

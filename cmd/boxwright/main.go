@@ -58,10 +58,10 @@ and flags; configs/full.yaml lists them all.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return core.Errorf(core.ErrInvalid, "%s", err).WithHint("see boxwright serve --help")
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return core.Errorf(core.ErrInvalid, "%s", err).WithHint("see %s --help", c.CommandPath())
 	})
-	root.AddCommand(serveCommand(), pluginCommand(), versionCommand())
+	root.AddCommand(serveCommand(), envCommand(), pluginCommand(), versionCommand())
 	root.SetOut(os.Stdout) //nolint:forbidigo // help and version are for a person; serve never prints
 	return root
 }
@@ -75,15 +75,21 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// serveFlags are the flags of serve. Those that are settings have the key's name in settings.
-type serveFlags struct {
+// settingFlags are flags that lead to settings. Those of single settings have the key's name in settings.
+type settingFlags struct {
 	file     string
 	settings map[string]*string
 	set      []string
 }
 
+// add gives the command the flags for all settings.
+func (f *settingFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.file, "config", "", "settings file; default $XDG_CONFIG_HOME/boxwright/config.yaml")
+	c.Flags().StringArrayVar(&f.set, "set", nil, "any setting, such as --set limits.memory=1GiB; may be repeated")
+}
+
 func serveCommand() *cobra.Command {
-	flags := serveFlags{settings: map[string]*string{}}
+	flags := settingFlags{settings: map[string]*string{}}
 	c := &cobra.Command{
 		Use:     "serve",
 		Aliases: []string{"stdio"},
@@ -97,19 +103,18 @@ func serveCommand() *cobra.Command {
 			return serve(c.Context(), settings)
 		},
 	}
-	c.Flags().StringVar(&flags.file, "config", "", "settings file; default $XDG_CONFIG_HOME/boxwright/config.yaml")
+	flags.add(c)
 	for key, usage := range map[string]string{
 		"backend":   "the backend that makes boxes: auto, docker, podman, gvisor, or one of the settings' own",
 		"transport": "how clients talk to the server: stdio",
 	} {
 		flags.settings[key] = c.Flags().String(key, "", usage)
 	}
-	c.Flags().StringArrayVar(&flags.set, "set", nil, "any setting, such as --set limits.memory=1GiB; may be repeated")
 	return c
 }
 
 // load reads the settings from all their sources.
-func (f serveFlags) load(c *cobra.Command) (config.Config, error) {
+func (f settingFlags) load(c *cobra.Command) (config.Config, error) {
 	source := config.Source{File: f.file, Explicit: f.file != "", Environ: os.Environ(), Flags: map[string]string{}}
 	if source.File == "" {
 		source.File, source.Explicit = config.Find(source.Environ)

@@ -31,9 +31,11 @@ func serve(ctx context.Context, settings config.Config) (err error) {
 	if err != nil {
 		return err
 	}
+	system.backends.Start() // whoever calls first need not wait for it
 	sweeping, stopSweeping := context.WithCancel(ctx)
 	go system.service.Sweep(sweeping)
 	go system.keepFiles(sweeping, settings)
+	go system.service.KeepWarm(sweeping, warmSets(settings))
 	defer func() {
 		stopSweeping()
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)

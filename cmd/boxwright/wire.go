@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boxwright/boxwright/adapters/catalog"
 	"github.com/boxwright/boxwright/adapters/config"
 	"github.com/boxwright/boxwright/adapters/guest"
 	"github.com/boxwright/boxwright/adapters/installer"
@@ -29,71 +30,79 @@ type system struct {
 	artifacts artifact.Store
 	sessions  session.Store
 	runs      session.Runs
+	index     dependency.Index
 	database  io.Closer
 	backends  *app.Backends
 	instance  *disk.Instance
 	log       *slog.Logger
 }
 
-// wire builds the system. It reaches no engine: plugins start in the background.
+// wire builds the system. It starts no plugin: each starts when it is first needed.
 func wire(c config.Config, log *slog.Logger) (*system, error) {
 	instance, err := disk.OpenInstance(c.Storage.Dir)
 	if err != nil {
 		return nil, err
 	}
 	s := &system{instance: instance, log: log}
-	index, err := s.openStores(c)
-	if err != nil {
-		return nil, errors.Join(err, instance.Close())
-	}
-	if err := s.openSessions(c); err != nil {
+	if err := s.openStores(c); err != nil {
 		return nil, errors.Join(err, instance.Close())
 	}
 	if s.backends, err = newBackends(c, instance, log); err != nil {
 		return nil, errors.Join(err, s.database.Close(), instance.Close())
 	}
+	packages := installerOptions(c.Dependencies, log)
 	s.service = app.New(app.Ports{
 		Backends:  s.backends,
 		Guests:    &guest.Connector{},
 		Artifacts: s.artifacts,
-		Installer: newInstaller(c.Dependencies, log),
-		Index:     index,
+		Installer: installer.New(packages),
+		Catalog:   newCatalog(packages),
+		Index:     s.index,
 		Sessions:  s.sessions,
 		Runs:      s.runs,
 		Instance:  instance.ID,
+		Forgetful: c.Storage.Environments == inMemory,
 		Server:    instance.Server,
 		Alive:     instance.Alive,
 		Now:       time.Now,
 		NewID:     func() string { return strings.ToLower(rand.Text()) },
 		Log:       log,
 	}, appSettings(c))
-	s.backends.Start()
 	return s, nil
 }
 
-func (s *system) openStores(c config.Config) (dependency.Index, error) {
-	var err error
+func (s *system) openStores(c config.Config) (err error) {
 	if c.Files.InMemory(c.Storage) {
 		s.artifacts = memory.NewArtifacts(c.Files.Room(c.Storage))
 	} else if s.artifacts, err = disk.NewArtifacts(c.Files.Dir, disk.ArtifactOptions{Log: s.log, MaxBytes: c.Files.Room(c.Storage)}); err != nil {
-		return nil, err
+		return err
 	}
-	if c.Storage.Environments == "memory" {
-		return memory.NewEnvironments(), nil
-	}
-	return disk.NewEnvironments(filepath.Join(c.Storage.Dir, "environments"), disk.EnvironmentOptions{Log: s.log})
+	return s.openDatabase(c.Storage)
 }
 
-func (s *system) openSessions(c config.Config) error {
-	if c.Storage.Sessions == "memory" {
-		s.sessions, s.runs, s.database = memory.NewSessions(), memory.NewRuns(), io.NopCloser(nil)
+// databaseFile is in the state folder.
+const databaseFile = "boxwright.db"
+
+// inMemory, as a setting of where something is kept, keeps it in the server's memory.
+const inMemory = "memory"
+
+// openDatabase opens what is kept in the database, which is not made if that is nothing.
+func (s *system) openDatabase(c config.Storage) error {
+	s.sessions, s.runs, s.index, s.database = memory.NewSessions(), memory.NewRuns(), memory.NewEnvironments(), io.NopCloser(nil)
+	if c.Sessions == inMemory && c.Environments == inMemory {
 		return nil
 	}
-	database, err := sqlite.Open(filepath.Join(c.Storage.Dir, "boxwright.db"), sqlite.Options{})
+	database, err := sqlite.Open(filepath.Join(c.Dir, databaseFile), sqlite.Options{})
 	if err != nil {
 		return err
 	}
-	s.sessions, s.runs, s.database = database.Sessions(), database.Runs(), database
+	s.database = database
+	if c.Sessions != inMemory {
+		s.sessions, s.runs = database.Sessions(), database.Runs()
+	}
+	if c.Environments != inMemory {
+		s.index = database.Environments()
+	}
 	return nil
 }
 
@@ -123,21 +132,32 @@ func (s *system) keepFiles(ctx context.Context, c config.Config) {
 	}
 }
 
-func newInstaller(c config.Dependencies, log *slog.Logger) *installer.Python {
+func installerOptions(c config.Dependencies, log *slog.Logger) installer.Options {
 	options := installer.Options{
 		IndexURL:          c.IndexURL.Reveal(),
 		CABundle:          c.CABundle,
 		HTTPProxy:         c.HTTPProxy.Reveal(),
 		HTTPSProxy:        c.HTTPSProxy.Reveal(),
 		NoProxy:           c.NoProxy,
+		Wheels:            c.Wheels,
 		AllowSourceBuilds: c.AllowSourceBuilds,
+		PrivateCache:      !c.Cache,
+		MaxSize:           int64(c.MaxEnvironment),
 		Timeout:           c.Timeout.Std(),
 		Logger:            log,
 	}
 	for _, url := range c.ExtraIndexURLs {
 		options.ExtraIndexURLs = append(options.ExtraIndexURLs, url.Reveal())
 	}
-	return installer.New(options)
+	return options
+}
+
+// newCatalog asks the indexes that the installer installs from.
+func newCatalog(o installer.Options) *catalog.Catalog {
+	return catalog.New(catalog.Options{
+		Indexes: o.Indexes(), Wheels: o.Wheels, CABundle: o.CABundle,
+		HTTPProxy: o.HTTPProxy, HTTPSProxy: o.HTTPSProxy, NoProxy: o.NoProxy,
+	})
 }
 
 func appSettings(c config.Config) app.Settings {
@@ -174,9 +194,14 @@ func appSettings(c config.Config) app.Settings {
 		MaxFiles:       int64(c.Files.MaxPerRun),
 		InlineImage:    int64(c.Files.InlineImage),
 		Dependencies:   c.Dependencies.Enabled,
+		AutoInstall:    c.Dependencies.AutoInstall,
 		InstallLimit:   c.Dependencies.Timeout.Std(),
 		InstallSize:    installLimits(c.Limits),
 		EnvironmentAge: c.Dependencies.MaxAge.Std(),
+		Requirements:   c.Dependencies.Policy(),
+		MaxEnvironment: int64(c.Dependencies.MaxEnvironment),
+		Keep:           app.Keep{MaxSize: int64(c.Dependencies.Keep.MaxSize), MaxAge: c.Dependencies.Keep.MaxAge.Std()},
+		Tenant:         localTenant,
 	}
 }
 

@@ -2,9 +2,11 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/boxwright/boxwright/adapters/config"
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/core/app"
 )
 
 // The operator's limits bound each box, those that packages are installed in too.
@@ -20,5 +22,13 @@ func TestInstallerBoxesAreLimited(t *testing.T) {
 	}
 	if err := got.Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestWhatIsKeptOfEnvironments(t *testing.T) {
+	c := config.Default()
+	c.Dependencies.Keep = config.Keep{MaxSize: 5 << 30, MaxAge: config.Duration(time.Hour)}
+	if got, want := appSettings(c).Keep, (app.Keep{MaxSize: 5 << 30, MaxAge: time.Hour}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -85,14 +85,7 @@ func (s *Service) ReadOutput(ctx context.Context, owner, id string, stream core.
 		return core.OutputPiece{}, core.Errorf(core.ErrInvalid, "offset is %d; it cannot be negative", offset)
 	}
 	if u := s.runs.find(owner, id); u != nil && !u.over() {
-		_, guest := u.snapshot()
-		if guest == nil {
-			return core.OutputPiece{Offset: offset}, nil // it has not begun to print
-		}
-		piece, err := guest.Output(ctx, id, stream, offset, limit)
-		if errors.Is(err, core.ErrNotFound) { // it is on its way to its box
-			return core.OutputPiece{Offset: offset}, nil
-		}
+		piece, err := u.output(ctx, stream, offset, limit)
 		piece.Kept = min(piece.Total, s.settings.Output.Spill)
 		return piece, err
 	}

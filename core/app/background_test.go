@@ -231,7 +231,7 @@ func TestRunsOfDeadServers(t *testing.T) {
 	if _, err := s.GetRun(t.Context(), "local", "r2", time.Second); core.KindOf(err) != core.ErrUnavailable {
 		t.Errorf("one that had not begun: %v", err)
 	}
-	await(t, func() bool { boxes, _, _ := w.counts(); return boxes == 0 })
+	await(t, func() bool { boxes, _ := w.counts(); return boxes == 0 })
 }
 
 // await gives work in the background its time.

@@ -22,7 +22,7 @@ func crowd(t *testing.T, s app.Settings) (runs, boxes int) {
 		mu.Lock()
 		defer mu.Unlock()
 		now += change
-		there, _, _ := w.counts()
+		there, _ := w.counts()
 		runs, boxes = max(runs, now), max(boxes, there)
 	}
 	w.run = func(context.Context, core.RunSpec) (core.Exit, error) {

@@ -18,6 +18,7 @@ import (
 type boxes struct {
 	ports Ports
 	pool  *pool
+	zones zones
 
 	mu     sync.Mutex
 	known  map[string]*knownBox // by id; on any backend, as two may share an engine
@@ -154,7 +155,7 @@ func (b *boxes) create(ctx context.Context, on *place, spec core.BoxSpec) (core.
 		making, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
 		defer context.AfterFunc(ctx, func() { time.AfterFunc(abandonLimit, cancel) })()
-		box, err := on.backend.Create(making, spec)
+		box, err := b.createWithZone(making, on, spec)
 		if err == nil {
 			b.remember(on.name, box.ID)
 		} else if making.Err() != nil || errors.Is(err, core.ErrUnavailable) {

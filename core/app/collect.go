@@ -195,7 +195,7 @@ func (c *collector) output(ctx context.Context, stream core.Stream, out core.Out
 
 // keep stores what copyTo writes, all or nothing.
 func (c *collector) keep(ctx context.Context, name, mimeType string, copyTo func(io.Writer) (int64, error)) (core.Artifact, error) {
-	into, err := c.ports.Artifacts.Create(ctx, c.spec.ID, name)
+	into, err := c.ports.Artifacts.Create(ctx, c.under.id, name)
 	if err != nil {
 		return core.Artifact{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,8 @@ type world struct {
 	files   map[string][]byte // run/name
 	index   map[string]core.Environment
 	specs   []core.BoxSpec
+	mounts  map[string][]core.Mount // by box
+	folders map[string]bool         // of environments: zone/name
 	last    int
 
 	fail     map[string]error // by step
@@ -50,11 +53,13 @@ type world struct {
 	now      time.Time
 	sessions *sessionStore
 	runs     *runStore
+	catalog  map[string]core.Package
 }
 
 func newWorld() *world {
 	return &world{
 		boxes: map[string]core.Box{}, volumes: map[string]core.Volume{}, files: map[string][]byte{},
+		mounts: map[string][]core.Mount{}, folders: map[string]bool{},
 		index: map[string]core.Environment{}, fail: map[string]error{}, contents: map[string]string{},
 		alive: map[string]bool{"me": true}, now: time.Unix(1e9, 0),
 		sessions: &sessionStore{}, runs: &runStore{},
@@ -100,7 +105,7 @@ func (w *world) serviceOf(t *testing.T, s app.Settings, backends *app.Backends) 
 	t.Helper()
 	backends.Start()
 	service := app.New(app.Ports{
-		Backends: backends, Guests: w, Artifacts: (*files)(w), Installer: w, Index: (*index)(w),
+		Backends: backends, Guests: w, Artifacts: (*files)(w), Installer: w, Index: (*index)(w), Catalog: w,
 		Sessions: w.sessions, Runs: w.runs,
 		Instance: "inst", Server: "me",
 		Alive: func(server string) bool { return w.alive[server] },
@@ -141,10 +146,10 @@ func (w *world) step(name string) error {
 	return w.fail[name]
 }
 
-func (w *world) counts() (boxes, volumes, files int) {
+func (w *world) counts() (boxes, files int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.boxes), len(w.volumes), len(w.files)
+	return len(w.boxes), len(w.files)
 }
 
 // The backend.
@@ -199,6 +204,7 @@ func (w *world) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error)
 		}
 	}
 	w.specs = append(w.specs, spec)
+	w.mounts[id] = spec.Mounts
 	w.boxes[id] = core.Box{ID: id, State: core.BoxRunning, Labels: spec.Labels, Created: w.now, Warnings: w.warns}
 	return w.boxes[id], nil
 }
@@ -238,6 +244,10 @@ func (w *world) EnsureVolume(_ context.Context, v core.Volume) (core.Volume, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if have, there := w.volumes[v.Name]; there {
+		return have, nil
+	}
+	maps.DeleteFunc(w.folders, func(name string, _ bool) bool { return strings.HasPrefix(name, v.Name+"/") })
 	v.Created = w.now
 	w.volumes[v.Name] = v
 	return v, nil
@@ -266,17 +276,24 @@ func (w *world) Connect(ctx context.Context, backend execution.Backend, id strin
 		return nil, err
 	}
 	there.guests++
-	return guest{there, &sync.Once{}}, nil
+	return guest{there, id, &sync.Once{}}, nil
 }
 
 type guest struct {
 	*world
+	box     string
 	closing *sync.Once
 }
 
 func (g guest) Run(ctx context.Context, spec core.RunSpec, _ func(core.Stream, []byte)) (core.Exit, error) {
 	if err := g.step("run"); err != nil {
 		return core.Exit{}, err
+	}
+	if len(spec.Argv) > 0 && spec.Argv[0] == core.GuestAgent {
+		return g.agent(ctx, spec.Argv[1:]), nil
+	}
+	if folder := g.missing(spec.PythonPath); folder != "" {
+		return core.Exit{}, core.Errorf(core.ErrDependency, "no folder %s", folder)
 	}
 	return g.run(ctx, spec)
 }
@@ -371,13 +388,30 @@ func (g guest) Close() error {
 
 func (w *world) Fingerprint() string { return "fp" }
 func (w *world) UsesCache() bool     { return true }
-func (w *world) Install(ctx context.Context, _ execution.Guest, _ []core.Requirement, progress func(core.Progress)) (string, error) {
+func (w *world) Private() bool       { return w.step("private") != nil }
+func (w *world) Network() core.Network {
+	if w.step("offline") != nil {
+		return core.NetworkNone
+	}
+	return core.NetworkFull
+}
+
+func (w *world) Install(ctx context.Context, _ execution.Guest, _ []core.Requirement, progress func(core.Progress)) (core.Installed, error) {
 	w.installs.Add(1)
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "installing"})
+	installed := core.Installed{Lock: "six==1.17.0", Report: "installed"}
 	if w.install != nil {
-		return "", w.install(ctx)
+		return installed, w.install(ctx)
 	}
-	return "installed", w.step("install")
+	return installed, w.step("install")
+}
+
+// Look is the catalog's.
+func (w *world) Look(_ context.Context, name string) (core.Package, error) {
+	if p, has := w.catalog[name]; has {
+		return p, nil
+	}
+	return core.Package{}, errors.Join(core.Errorf(core.ErrNotFound, "no package %s", name), w.step("catalog"))
 }
 
 // The index.
@@ -400,6 +434,18 @@ func (i *index) Put(_ context.Context, e core.Environment) error {
 		return err
 	}
 	i.index[e.Key] = e
+	return nil
+}
+
+func (i *index) Touch(_ context.Context, key string, at time.Time) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	e, ok := i.index[key]
+	if !ok {
+		return core.Errorf(core.ErrNotFound, "no environment")
+	}
+	e.Used = at
+	i.index[key] = e
 	return nil
 }
 

@@ -83,18 +83,15 @@ const soFarLimit = time.Second
 
 // soFar is the record of a run under way.
 func (s *Service) soFar(ctx context.Context, u *underway) core.Record {
-	run, guest := u.snapshot()
+	run, _ := u.snapshot()
 	record := core.Record{
 		RunID: run.ID, Status: core.StatusRunning, Session: run.Session, Backend: run.Backend,
 		Total: s.ports.Now().Sub(run.Started),
 	}
-	if guest == nil {
-		return record
-	}
 	ctx, cancel := context.WithTimeout(ctx, soFarLimit)
 	defer cancel()
 	for stream, out := range map[core.Stream]*core.Output{core.Stdout: &record.Stdout, core.Stderr: &record.Stderr} {
-		if piece, err := guest.Output(ctx, run.ID, stream, 0, s.settings.Output.Head); err == nil {
+		if piece, err := u.output(ctx, stream, 0, s.settings.Output.Head); err == nil {
 			*out = core.Output{Head: piece.Data, Total: piece.Total}
 		}
 	}

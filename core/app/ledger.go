@@ -116,8 +116,8 @@ func (l *ledger) forget(u *underway) {
 const keepLimit = 5 * time.Second
 
 // begin says that a program runs. A server that comes after this one finds it by what the store knows.
-func (l *ledger) begin(ctx context.Context, u *underway, guest execution.Guest, backend, box string) {
-	if !u.begin(guest, backend, box, l.ports.Now()) {
+func (l *ledger) begin(ctx context.Context, u *underway, guest execution.Guest, backend, box, id string) {
+	if !u.begin(guest, backend, box, id, l.ports.Now()) {
 		return
 	}
 	keeping, cancel := context.WithTimeout(ctx, keepLimit)

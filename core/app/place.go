@@ -18,6 +18,7 @@ type place struct {
 
 	mu   sync.Mutex
 	info *core.Info // as it told when its limits held
+	last core.Image // that a box was made of
 }
 
 // places are the backends in use, by name.
@@ -81,6 +82,19 @@ func (s Settings) choicesHint() string {
 		return "leave backend out"
 	}
 	return "the backends are: " + strings.Join(s.Choices, ", ")
+}
+
+// madeOf notes an image that is there.
+func (p *place) madeOf(image core.Image) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = image
+}
+
+func (p *place) lastImage() core.Image {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
 }
 
 // told returns what the backend says of itself, once all limits hold that have to.

@@ -176,7 +176,7 @@ func TestEnvironmentsAreOfOneBackend(t *testing.T) {
 	}
 	owners := map[string]string{}
 	for _, e := range a.index {
-		owners[e.Backend] = e.Volume
+		owners[e.Backend] = e.Zone
 	}
 	if _, has := a.volumes[owners["a"]]; !has || owners["a"] == owners["b"] {
 		t.Errorf("environments are %v", owners)
@@ -187,7 +187,7 @@ func TestEnvironmentsAreOfOneBackend(t *testing.T) {
 		}
 	}
 	if len(a.volumes) != 2 || len(b.volumes) != 2 {
-		t.Errorf("volumes are %v and %v, want an environment and a cache in each", a.volumes, b.volumes)
+		t.Errorf("volumes are %v and %v, want a zone and a cache in each", a.volumes, b.volumes)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestBackendsThatShareAnEngine(t *testing.T) {
 		if err := service.SweepOnce(ctx); err != nil {
 			t.Error(err)
 		}
-		if boxes, _, _ := w.counts(); boxes != 1 {
+		if boxes, _ := w.counts(); boxes != 1 {
 			t.Errorf("%d boxes are there while one runs", boxes)
 		}
 		return core.Exit{}, nil
@@ -251,7 +251,7 @@ func TestBackendsThatShareAnEngine(t *testing.T) {
 		if _, err := service.RunOnce(t.Context(), r, nil); err != nil {
 			t.Fatal(err)
 		}
-		awaits(t, "end of the box", func() bool { boxes, _, _ := w.counts(); return boxes == 0 })
+		awaits(t, "end of the box", func() bool { boxes, _ := w.counts(); return boxes == 0 })
 	}
 }
 

@@ -69,12 +69,10 @@ func newPool(closing context.Context, ports Ports, s Settings, b *boxes, a *admi
 	}
 }
 
-// spec is the box that waits for runs like this. Programs with packages of their own run without preloads.
+// spec is the box that waits for runs like this.
 func (p *pool) spec(s core.BoxSpec) core.BoxSpec {
 	s.Labels = core.Labels{Purpose: core.PurposeRun} // it is nobody's yet
-	if len(s.Mounts) == 0 {
-		s.Preload = p.settings.Preload
-	}
+	s.Preload = p.settings.Preload
 	return s
 }
 

@@ -113,7 +113,7 @@ func (s *shelf) memory() int64 {
 }
 
 func (p *pool) isBase(s *shelf) bool {
-	return p.base == imageName{s.on.name, s.spec.Image} && len(s.spec.Mounts) == 0
+	return p.base == imageName{s.on.name, s.spec.Image} && slices.Equal(s.spec.Mounts, p.baseSpec.Mounts)
 }
 
 // target is how many boxes of a shelf should wait.

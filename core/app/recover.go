@@ -104,7 +104,7 @@ func (r *run) rejoin(ctx context.Context, known core.Run) (execution.Guest, core
 		guest, err := r.dial(waiting, r.place, known.Box)
 		if err == nil {
 			var exit core.Exit
-			r.under.begin(guest, known.Backend, known.Box, known.Begun)
+			r.under.begin(guest, known.Backend, known.Box, known.ID, known.Begun)
 			if exit, err = r.attach(ctx, waiting, guest); err == nil {
 				return guest, exit, nil
 			}

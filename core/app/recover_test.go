@@ -41,7 +41,7 @@ func TestATakeOverThatFails(t *testing.T) {
 		s, stop := w.sweeping(t)
 		defer stop()
 		time.Sleep(time.Second)
-		if boxes, _, _ := w.counts(); boxes != 1 {
+		if boxes, _ := w.counts(); boxes != 1 {
 			t.Error("the box was removed")
 		}
 		w.runs.refuses(nil)

@@ -19,6 +19,8 @@ type job struct {
 	tenant       string
 	client       string
 	background   bool
+	autoInstall  bool
+	python       string // the range of versions of Python that the code needs; "" is any
 	spec         core.RunSpec
 }
 
@@ -26,7 +28,10 @@ type job struct {
 // share its box.
 func (s Settings) plan(r core.Request, inSession bool) (job, error) {
 	j := job{asked: r.Backend, files: r.Files, tenant: r.Tenant, client: r.Client, background: r.Background}
-	var err error
+	named, err := j.takePackages(&r)
+	if err != nil {
+		return job{}, err
+	}
 	if j.spec, err = s.planProgram(r, &j, inSession); err != nil {
 		return job{}, err
 	}
@@ -36,7 +41,10 @@ func (s Settings) plan(r core.Request, inSession bool) (job, error) {
 	if j.spec.Timeout, err = s.pickTimeout(r.Timeout); err != nil {
 		return job{}, err
 	}
-	if j.requirements, err = s.pickRequirements(r.Dependencies); err != nil {
+	if j.requirements, err = s.pickRequirements(named); err != nil {
+		return job{}, err
+	}
+	if j.autoInstall, err = s.pickAutoInstall(r); err != nil {
 		return job{}, err
 	}
 	if err := s.checkInputs(r); err != nil {
@@ -142,15 +150,19 @@ func (s Settings) pickTimeout(asked *time.Duration) (time.Duration, error) {
 }
 
 func (s Settings) pickRequirements(texts []string) ([]core.Requirement, error) {
-	requirements, err := core.ParseRequirements(texts)
+	requirements, err := s.Requirements.Parse(texts)
 	if err != nil {
 		return nil, err
 	}
 	if len(requirements) > 0 && !s.Dependencies {
-		return nil, core.Errorf(core.ErrDenied, "this server installs no dependencies").
-			WithHint("use an image that has the packages, or ask the operator to set dependencies.enabled")
+		return nil, errNoDependencies()
 	}
-	return requirements, nil
+	return withoutBare(requirements), nil
+}
+
+func errNoDependencies() error {
+	return core.Errorf(core.ErrDenied, "this server installs no dependencies").
+		WithHint("use an image that has the packages, or ask the operator to set dependencies.enabled")
 }
 
 func (s Settings) checkInputs(r core.Request) error {

@@ -32,6 +32,7 @@ type run struct {
 	progress func(core.Progress)
 	clock    *stopwatch
 	record   core.Record
+	packages core.Environment // that the program finds
 	// afterwards removes what the run used: only once its record is kept, as the box is where a server that
 	// comes after this one would find out how it ended.
 	afterwards func()
@@ -44,7 +45,7 @@ func (r *run) tidy() {
 	}
 }
 
-// once runs the program in a box of its own.
+// once runs the program in a box of its own. If its packages turn out to be gone, they are installed again, once.
 func (r *run) once(ctx context.Context) (core.Record, error) {
 	r.clock.enter(core.PhaseQueue)
 	if err := r.settle(ctx); err != nil {
@@ -54,9 +55,45 @@ func (r *run) once(ctx context.Context) (core.Record, error) {
 	if err != nil {
 		return core.Record{}, err
 	}
-	box, leave, err := r.openBox(ctx, image, core.PurposeRun, r.spec.Timeout)
-	if err != nil {
+	if _, err := r.ensureEnvironment(ctx, image); err != nil {
 		return core.Record{}, err
+	}
+	record, err := r.alone(ctx, image)
+	if lost := r.lacksPackages(err); !lost {
+		return record, err
+	}
+	r.tidy()
+	if err := r.forgetEnvironment(ctx, r.packages); err != nil {
+		return core.Record{}, err
+	}
+	if _, err := r.ensureEnvironment(ctx, image); err != nil {
+		return core.Record{}, err
+	}
+	return r.alone(ctx, image)
+}
+
+// lacksPackages reports whether a program was not run because its packages are not there.
+func (r *run) lacksPackages(err error) bool {
+	return len(r.spec.PythonPath) > 0 && core.KindOf(err) == core.ErrDependency
+}
+
+// alone runs the program in a box of its own, once all that it needs is there; in another one if more is.
+func (r *run) alone(ctx context.Context, image core.Image) (core.Record, error) {
+	for {
+		record, again, err := r.attempt(ctx, image)
+		if err != nil || !again {
+			return record, err
+		}
+		r.tidy()
+		r.afterwards = nil
+	}
+}
+
+// attempt reports whether the program is to run again, as it has now what it lacked.
+func (r *run) attempt(ctx context.Context, image core.Image) (record core.Record, again bool, err error) {
+	box, leave, err := r.enterBox(ctx, image, core.PurposeRun, r.spec.Timeout)
+	if err != nil {
+		return core.Record{}, false, err
 	}
 	defer leave()
 	r.afterwards = box.discard
@@ -64,10 +101,17 @@ func (r *run) once(ctx context.Context) (core.Record, error) {
 	exit, err := r.execute(ctx, box.guest, box.ID)
 	if err != nil {
 		if exit, err = r.explainLoss(ctx, box.ID, err); err != nil {
-			return core.Record{}, err
+			return core.Record{}, false, err
 		}
 	}
-	return r.conclude(ctx, box.guest, exit), nil
+	again = r.supply(ctx, exit, func(ctx context.Context) error {
+		_, err := r.ensureEnvironment(ctx, image)
+		return err
+	})
+	if again {
+		return core.Record{}, true, nil
+	}
+	return r.conclude(ctx, box.guest, exit), false, nil
 }
 
 // conclude makes the record of a program that has ended.
@@ -133,28 +177,9 @@ func (r *run) ensureImage(ctx context.Context) (core.Image, error) {
 	return image, err
 }
 
-// openBox makes the box, with its dependencies if there are any. An environment whose volume
-// somebody removed behind our back is installed again, once.
-func (r *run) openBox(ctx context.Context, image core.Image, purpose core.Purpose, lifetime time.Duration) (made *box, leave func(), err error) {
-	for attempt := 0; ; attempt++ {
-		environment, err := r.ensureEnvironment(ctx, image)
-		if err != nil {
-			return nil, nil, err
-		}
-		made, leave, err := r.enterBox(ctx, image, environment, purpose, lifetime)
-		if err == nil || environment.Key == "" || attempt > 0 || !errors.Is(err, core.ErrNotFound) {
-			return made, leave, err
-		}
-		r.ports.Log.Warn("the volume of an environment is gone; installing it again", "key", environment.Key)
-		if err := r.ports.Index.Delete(ctx, environment.Key); err != nil {
-			return nil, nil, err
-		}
-	}
-}
-
 // enterBox waits until there may be one more box, and gets it. Getting the image and packages comes before:
 // who waits for these keeps nobody from a place. The box counts until it is gone, the run until leave is called.
-func (r *run) enterBox(ctx context.Context, image core.Image, environment core.Environment, purpose core.Purpose, lifetime time.Duration) (made *box, leave func(), err error) {
+func (r *run) enterBox(ctx context.Context, image core.Image, purpose core.Purpose, lifetime time.Duration) (made *box, leave func(), err error) {
 	r.clock.enter(core.PhaseQueue)
 	kind := claimRun
 	if purpose != core.PurposeRun {
@@ -165,7 +190,7 @@ func (r *run) enterBox(ctx context.Context, image core.Image, environment core.E
 		return nil, nil, err
 	}
 	r.clock.enter(core.PhaseBox)
-	if made, err = r.makeBox(ctx, image, environment, purpose, lifetime); err != nil {
+	if made, err = r.makeBox(ctx, image, purpose, lifetime); err != nil {
 		ticket.release()
 		return nil, nil, err
 	}
@@ -177,6 +202,7 @@ func (r *run) queued(position int) {
 	r.progress(core.Progress{Phase: core.PhaseQueue, Message: fmt.Sprintf("waiting for a place to run: number %d in the queue", position)})
 }
 
+// ensureEnvironment has the program find the packages that it asks for.
 func (r *run) ensureEnvironment(ctx context.Context, image core.Image) (core.Environment, error) {
 	if len(r.requirements) == 0 {
 		return core.Environment{}, nil
@@ -186,16 +212,17 @@ func (r *run) ensureEnvironment(ctx context.Context, image core.Image) (core.Env
 	if fresh {
 		r.record.Install = environment.Report
 	}
+	if err == nil {
+		r.packages, r.spec.PythonPath = environment, []string{environment.Path()}
+	}
 	return environment, err
 }
 
-func (r *run) makeBox(ctx context.Context, image core.Image, environment core.Environment, purpose core.Purpose, lifetime time.Duration) (*box, error) {
+func (r *run) makeBox(ctx context.Context, image core.Image, purpose core.Purpose, lifetime time.Duration) (*box, error) {
 	spec := r.settings.boxSpec(r.image, image.Digest)
 	spec.Labels.Tenant, spec.Labels.Purpose = r.tenant, purpose
-	if environment.Volume != "" {
-		spec.Mounts = []core.Mount{{Volume: environment.Volume, Path: core.GuestEnvironment}}
-		r.spec.PythonPath = []string{core.GuestEnvironment}
-	}
+	spec.Mounts = []core.Mount{r.zone(r.place, r.tenant)}
+	r.madeOf(image)
 	return r.boxes.open(ctx, r.place, spec, lifetime)
 }
 
@@ -205,11 +232,14 @@ const overdue = 15 * time.Second
 // execute puts the files in and runs the program. With a program whose timeout the agent should
 // have ended long ago, the agent is not to be trusted any more: it is given up.
 func (r *run) execute(ctx context.Context, guest execution.Guest, box string) (core.Exit, error) {
+	if err := r.checkPython(ctx, guest); err != nil {
+		return core.Exit{}, err
+	}
 	if err := patiently(ctx, func(ctx context.Context) error { return r.upload(ctx, guest) }); err != nil {
 		return core.Exit{}, err
 	}
 	r.clock.enter(core.PhaseRun)
-	r.runs.begin(ctx, r.under, guest, r.name, box)
+	r.runs.begin(ctx, r.under, guest, r.name, box, r.spec.ID)
 	r.progress(core.Progress{Phase: core.PhaseRun, Message: "running"})
 	ctx, cancel := context.WithTimeout(ctx, r.spec.Timeout+overdue)
 	defer cancel()
@@ -271,7 +301,7 @@ func (p *place) look(ctx context.Context, instance, box string) (core.Box, error
 
 func (r *run) note(exit core.Exit) {
 	known, _ := r.under.snapshot()
-	r.record.RunID, r.record.Backend, r.record.Session = r.spec.ID, r.name, known.Session
+	r.record.RunID, r.record.Backend, r.record.Session = r.under.id, r.name, known.Session
 	r.record.Displays = exit.Displays
 	r.record.Status = core.StatusOf(exit)
 	r.record.ExitCode, r.record.Signal = exit.Code, exit.Signal

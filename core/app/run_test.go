@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,13 +55,13 @@ func TestRunOnceTellsEverything(t *testing.T) {
 	if err := service.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if boxes, _, _ := w.counts(); boxes != 0 {
+	if boxes, _ := w.counts(); boxes != 0 {
 		t.Errorf("%d boxes are left", boxes)
 	}
 }
 
 func TestEachFailingStepLeavesNothing(t *testing.T) {
-	for _, step := range []string{"image", "volume", "create install", "create run", "connect", "install", "put", "write", "run"} {
+	for _, step := range []string{"image", "volume", "create install", "create keep", "create run", "connect", "install", "courier", "put", "write", "run"} {
 		t.Run(step, func(t *testing.T) {
 			w := newWorld()
 			w.fail[step] = core.Errorf(core.ErrExhausted, "no %s", step)
@@ -74,12 +76,14 @@ func TestEachFailingStepLeavesNothing(t *testing.T) {
 			if err := service.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			boxes, volumes, files := w.counts()
+			boxes, files := w.counts()
 			if boxes != 0 || files != 0 {
 				t.Errorf("%d boxes and %d files are left", boxes, files)
 			}
-			if left := volumes - len(w.index); left > 1 { // the download cache stays
-				t.Errorf("%d volumes are left for %d environments", volumes, len(w.index))
+			for _, volume := range w.volumes {
+				if volume.Labels.Purpose != core.PurposeCache && volume.Labels.Purpose != core.PurposeZone { // these stay
+					t.Errorf("left behind: %+v", volume)
+				}
 			}
 		})
 	}
@@ -103,7 +107,7 @@ func TestAFaultOfOurs(t *testing.T) {
 	if err := s.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if boxes, _, _ := w.counts(); boxes != 0 {
+	if boxes, _ := w.counts(); boxes != 0 {
 		t.Errorf("%d boxes are left", boxes)
 	}
 }
@@ -193,57 +197,6 @@ func TestConcurrentRunsAreBounded(t *testing.T) {
 	}
 }
 
-func TestInstallIsSharedAndRemembered(t *testing.T) {
-	w := newWorld()
-	service := w.service(t, settings())
-	r := request("x")
-	r.Dependencies = []string{"six"}
-	gate := make(chan struct{})
-	w.install = func(context.Context) error { <-gate; return nil }
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			if _, err := service.RunOnce(t.Context(), r, func(core.Progress) {}); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	time.Sleep(20 * time.Millisecond)
-	close(gate)
-	all.Wait()
-	if _, err := service.RunOnce(t.Context(), r, nil); err != nil {
-		t.Fatal(err)
-	}
-	if n := w.installs.Load(); n != 1 {
-		t.Errorf("installed %d times, want once", n)
-	}
-	for _, spec := range w.specs {
-		for _, m := range spec.Mounts {
-			if spec.Labels.Purpose == core.PurposeRun && (m.Writable || spec.Network != core.NetworkNone) {
-				t.Errorf("the code's box has %+v on network %q", m, spec.Network)
-			}
-		}
-	}
-}
-
-func TestLostVolumeIsInstalledAgain(t *testing.T) {
-	w := newWorld()
-	service := w.service(t, settings())
-	r := request("x")
-	r.Dependencies = []string{"six"}
-	for range 2 {
-		if _, err := service.RunOnce(t.Context(), r, nil); err != nil {
-			t.Fatal(err)
-		}
-		w.mu.Lock()
-		clear(w.volumes)
-		w.mu.Unlock()
-	}
-	if n := w.installs.Load(); n != 2 {
-		t.Errorf("installed %d times, want twice", n)
-	}
-}
-
 func TestLastCallerGoneEndsTheInstall(t *testing.T) {
 	w := newWorld()
 	service := w.service(t, settings())
@@ -307,7 +260,7 @@ func TestCloseWaitsForInstalls(t *testing.T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, volume := range w.volumes {
-		if volume.Labels.Purpose == core.PurposeCache { // it is meant to stay
+		if volume.Labels.Purpose == core.PurposeCache || volume.Labels.Purpose == core.PurposeZone { // they are meant to stay
 			delete(w.volumes, name)
 		}
 	}
@@ -333,16 +286,14 @@ func TestSweep(t *testing.T) {
 	volume := func(name, server string, purpose core.Purpose) {
 		w.volumes[name] = core.Volume{Name: name, Created: w.now, Labels: core.Labels{Server: server, Purpose: purpose}}
 	}
-	volume("known", "dead", core.PurposeEnvironment)
+	volume("known", "dead", core.PurposeZone)
+	volume("empty", "dead", core.PurposeZone)
+	volume("others' zone", "other", core.PurposeZone)
 	volume("half", "dead", core.PurposeEnvironment)
 	volume("filling", "other", core.PurposeEnvironment)
 	volume("cache", "dead", core.PurposeCache)
-	volume("old", "dead", core.PurposeEnvironment)
-	w.index["k"] = core.Environment{Key: "k", Volume: "known", Created: w.now}
-	w.index["o"] = core.Environment{Key: "o", Volume: "old", Created: w.now.Add(-48 * time.Hour)}
-	s := settings()
-	s.EnvironmentAge = 24 * time.Hour
-	if err := w.service(t, s).SweepOnce(t.Context()); err != nil {
+	w.index["k"] = core.Environment{Key: "k", Zone: "known", Backend: "fake", Created: w.now}
+	if err := w.service(t, settings()).SweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, gone := range []string{"dead", "expired", "forgotten"} {
@@ -353,8 +304,8 @@ func TestSweep(t *testing.T) {
 	if len(w.boxes) != 2 {
 		t.Errorf("%d boxes are left, want the 2 that somebody needs", len(w.boxes))
 	}
-	if _, left := w.volumes["half"]; left || len(w.volumes) != 3 {
-		t.Errorf("volumes left: %v", w.volumes)
+	if left := slices.Sorted(maps.Keys(w.volumes)); strings.Join(left, ", ") != "cache, filling, known, others' zone" {
+		t.Errorf("volumes left: %q", left)
 	}
 }
 
@@ -372,7 +323,7 @@ func TestBoxThatComesTooLateIsRemoved(t *testing.T) {
 	if err := service.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if boxes, _, _ := w.counts(); boxes != 0 {
+	if boxes, _ := w.counts(); boxes != 0 {
 		t.Errorf("%d boxes are left", boxes)
 	}
 }
@@ -428,7 +379,7 @@ func TestBoxOfALostCreationIsRemovedAtTheEnd(t *testing.T) {
 	if err := service.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if boxes, _, _ := w.counts(); boxes != 0 {
+	if boxes, _ := w.counts(); boxes != 0 {
 		t.Errorf("%d boxes are left", boxes)
 	}
 }

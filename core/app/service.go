@@ -41,14 +41,21 @@ type Settings struct {
 	MaxMemory     int64 // bytes that all boxes together may use; 0 is no bound
 	Quota         Quota
 	Pool          Pool
+	Tenant        string // whose runs boxes wait for before anybody has asked, where tenants share none
 
 	Output       core.OutputLimits
 	MaxFile      int64 // bytes of one file that is kept
 	MaxFiles     int64 // bytes of all files of a run that are kept
 	InlineImage  int64 // bytes of an image shown in place; all of a run may have a quarter more
 	Dependencies bool  // runs may ask for packages
+	AutoInstall  bool  // and for those that they turn out to lack
 	InstallLimit time.Duration
 	InstallSize  core.Limits // of installer boxes
+	Keep         Keep
+	// Requirements is what runs may ask for besides packages of an index.
+	Requirements core.RequirementPolicy
+	// MaxEnvironment bounds one environment, in bytes; 0: 8 GiB.
+	MaxEnvironment int64
 	// EnvironmentAge is how long after its install an environment is used; 0: for ever.
 	EnvironmentAge time.Duration
 }
@@ -72,15 +79,18 @@ type Ports struct {
 	Artifacts artifact.Store
 	Installer dependency.Installer
 	Index     dependency.Index
+	Catalog   dependency.Catalog
 	Sessions  session.Store
 	Runs      session.Runs
 
-	Instance string                   // the installation's id, on every label
-	Server   string                   // this process's id, on every label
-	Alive    func(server string) bool // whether a server process of this installation still runs
-	Now      func() time.Time
-	NewID    func() string // random, unguessable, [a-z0-9]
-	Log      *slog.Logger
+	Instance string // the installation's id, on every label
+	Server   string // this process's id, on every label
+	// Forgetful says that the index does not outlive this process, and no other process knows it.
+	Forgetful bool
+	Alive     func(server string) bool // whether a server process of this installation still runs
+	Now       func() time.Time
+	NewID     func() string // random, unguessable, [a-z0-9]
+	Log       *slog.Logger
 }
 
 // Service is the use cases.

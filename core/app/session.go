@@ -64,7 +64,10 @@ func (r *run) openSession(ctx context.Context, asked core.SessionRequest, idle t
 	if err != nil {
 		return core.Session{}, err
 	}
-	box, _, err := r.openBox(ctx, image, core.PurposeSession, r.settings.Sessions.MaxAge)
+	if _, err := r.ensureEnvironment(ctx, image); err != nil {
+		return core.Session{}, err
+	}
+	box, _, err := r.enterBox(ctx, image, core.PurposeSession, r.settings.Sessions.MaxAge)
 	if err != nil {
 		return core.Session{}, err
 	}
@@ -104,6 +107,7 @@ func (r *run) findSession(ctx context.Context, idOrName string) (core.Session, e
 		Service: r.Service, job: job{image: r.image, asked: r.asked, requirements: r.requirements, tenant: r.tenant},
 		progress: r.progress, clock: r.clock,
 	}
+	defer func() { r.record.Install = opening.record.Install }()
 	return opening.openSession(ctx, core.SessionRequest{Tenant: r.tenant, Client: r.client}, r.settings.Sessions.IdleTimeout)
 }
 

@@ -40,7 +40,7 @@ func TestASessionThatIsTakenUpAtTheLastMoment(t *testing.T) {
 			if kept, err := w.sessions.Get(t.Context(), "local", "s"); err != nil || kept.Lost != "" {
 				t.Errorf("it is %+v, %v", kept, err)
 			}
-			if boxes, _, _ := w.counts(); boxes != 1 {
+			if boxes, _ := w.counts(); boxes != 1 {
 				t.Error("its box is gone")
 			}
 		})
@@ -65,7 +65,7 @@ func TestTheEndOfASessionSparesItsRun(t *testing.T) {
 				w.run = func(ctx context.Context, _ core.RunSpec) (core.Exit, error) {
 					<-ctx.Done()
 					time.Sleep(c.takes)
-					if boxes, _, _ := w.counts(); boxes == 0 {
+					if boxes, _ := w.counts(); boxes == 0 {
 						return core.Exit{}, core.Errorf(core.ErrUnavailable, "the box was lost")
 					}
 					return core.Exit{Cancelled: true, Stdout: core.Output{Head: []byte("so far"), Total: 6}}, nil
@@ -81,7 +81,7 @@ func TestTheEndOfASessionSparesItsRun(t *testing.T) {
 				if err := c.end(t.Context(), s, record.Session); err != nil || time.Since(began) > 10*time.Second {
 					t.Errorf("it took %s: %v", time.Since(began), err)
 				}
-				if boxes, _, _ := w.counts(); boxes != 0 {
+				if boxes, _ := w.counts(); boxes != 0 {
 					t.Error("the box is left")
 				}
 				time.Sleep(c.takes)

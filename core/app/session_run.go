@@ -35,6 +35,10 @@ func (r *run) within(ctx context.Context, idOrName string) (core.Record, error) 
 		return core.Record{}, err
 	}
 	r.under.into(session.ID)
+	if _, err := r.addPackages(ctx, session); err != nil {
+		return core.Record{}, err
+	}
+	r.clock.enter(core.PhaseQueue)
 	held := r.sessions.hold(session.ID)
 	leave, err := held.line.enter(ctx, r.settings.Sessions.MaxQueued, r.tellPlace)
 	if err != nil {
@@ -42,9 +46,6 @@ func (r *run) within(ctx context.Context, idOrName string) (core.Record, error) 
 	}
 	defer leave()
 	if session, err = r.session(ctx, r.tenant, session.ID); err != nil { // it may have ended meanwhile
-		return core.Record{}, err
-	}
-	if err := covers(session, r.requirements); err != nil {
 		return core.Record{}, err
 	}
 	if r.place, err = r.Service.place(session.Backend); err != nil {
@@ -69,33 +70,38 @@ func (r *run) tellPlace(before int) {
 	r.progress(core.Progress{Phase: core.PhaseQueue, Message: fmt.Sprintf("waiting for the sandbox: %d before this call", before)})
 }
 
-// covers refuses packages that a session's box was not made with.
-func covers(session core.Session, asked []core.Requirement) error {
-	have := map[string]bool{}
-	for _, text := range session.Requirements {
-		have[text] = true
-	}
-	for _, requirement := range asked {
-		if !have[requirement.String()] {
-			return core.Errorf(core.ErrUnsupported, "the sandbox was made without %s", requirement).
-				WithHint("make one with sandbox_initialize and name it in dependencies")
+// play runs the program on the session's guest, and again once it has what it turned out to lack.
+func (r *run) play(ctx context.Context, guest execution.Guest, session core.Session) (core.Record, error) {
+	for {
+		exit, err := r.perform(ctx, guest, session)
+		if err != nil {
+			return core.Record{}, err
 		}
+		again := r.supply(ctx, exit, func(ctx context.Context) (err error) {
+			session, err = r.addPackages(ctx, session)
+			return err
+		})
+		if !again {
+			return r.conclude(ctx, guest, exit), nil
+		}
+		r.spec.ID = r.ports.NewID() // the box has seen the other
 	}
-	return nil
 }
 
-// play runs the program on the session's guest.
-func (r *run) play(ctx context.Context, guest execution.Guest, session core.Session) (core.Record, error) {
+func (r *run) perform(ctx context.Context, guest execution.Guest, session core.Session) (core.Exit, error) {
 	r.record.Image, r.spec.PythonPath = session.Image, session.PythonPath
 	exit, err := r.execute(ctx, guest, session.Box)
+	if r.lacksPackages(err) {
+		return core.Exit{}, r.losePackages(ctx, session)
+	}
 	if err != nil {
 		if exit, err = r.explainSessionLoss(ctx, session, err); err != nil {
-			return core.Record{}, err
+			return core.Exit{}, err
 		}
 	} else if exit.StateLost {
 		exit.Warnings = append(exit.Warnings, "the interpreter of the sandbox ended: its variables and imports are gone, its files are still there")
 	}
-	return r.conclude(ctx, guest, exit), nil
+	return exit, nil
 }
 
 // reach returns the session's guest. A box that is not there any more ends the session.

@@ -36,7 +36,7 @@ func TestOneSessionForAConnection(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if boxes, _, _ := w.counts(); boxes != 1 {
+	if boxes, _ := w.counts(); boxes != 1 {
 		t.Errorf("there are %d boxes", boxes)
 	}
 	if _, err := s.RunInSession(t.Context(), "", core.Request{Code: "x", Tenant: "local", Client: "c2"}, nil); err != nil {
@@ -160,7 +160,7 @@ func TestSessionsEnd(t *testing.T) {
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if boxes, _, _ := w.counts(); boxes != 0 {
+		if boxes, _ := w.counts(); boxes != 0 {
 			t.Errorf("%d boxes are left", boxes)
 		}
 	}

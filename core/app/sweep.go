@@ -32,6 +32,7 @@ func (s *Service) Sweep(ctx context.Context) {
 			err = s.SweepOnce(ctx)
 		}
 		s.forgetRuns(ctx)
+		s.collectEnvironments(ctx)
 		if err != nil && ctx.Err() == nil {
 			s.ports.Log.Debug("the sweep could not be done", "error", err)
 			pause = sweepRetry
@@ -51,7 +52,9 @@ func (s *Service) Sweep(ctx context.Context) {
 func (s *Service) prepare(ctx context.Context) {
 	usual := &run{Service: s}
 	if err := usual.settle(ctx); err == nil {
-		s.pool.warm(usual.place, s.settings.boxSpec(usual.image, ""))
+		spec := s.settings.boxSpec(usual.image, "")
+		spec.Mounts = []core.Mount{s.zone(usual.place, s.settings.Tenant)}
+		s.pool.warm(usual.place, spec)
 	}
 }
 
@@ -59,6 +62,13 @@ func (s *Service) prepare(ctx context.Context) {
 func (s *Service) forgetRuns(ctx context.Context) {
 	if _, err := s.ports.Runs.Sweep(ctx, s.ports.Now().Add(-s.settings.KeepRuns)); err != nil && ctx.Err() == nil {
 		s.ports.Log.Warn("the results of old runs could not be removed", "error", err)
+	}
+}
+
+// collectEnvironments removes what is too old or too much.
+func (s *Service) collectEnvironments(ctx context.Context) {
+	if _, err := s.CollectEnvironments(ctx); err != nil && ctx.Err() == nil {
+		s.ports.Log.Warn("environments that are too old or too large could not be removed", "error", err)
 	}
 }
 
@@ -112,16 +122,16 @@ func (s *Service) sweep(ctx context.Context, on *place) error {
 	if swept {
 		s.boxes.cleared(on.name)
 	}
-	known, err := s.knownVolumes(ctx)
+	zones, err := s.knownZones(ctx)
 	if err != nil {
 		return err
 	}
 	for _, volume := range inventory.Volumes {
-		if s.isOrphan(volume, known) {
+		if s.isOrphan(volume, zones) {
 			s.sweepAway(ctx, leftover{on.name, "volume", volume.Name, volume.Labels}, on.backend.RemoveVolume)
 		}
 	}
-	return nil
+	return s.sweepZones(ctx, on, inventory.Volumes, looked)
 }
 
 // needed are the boxes that the store knows: those of sessions that live, and of runs that somebody looks
@@ -132,6 +142,7 @@ func (s *Service) needed(ctx context.Context, on *place, boxes []core.Box, looke
 		return nil, err
 	}
 	s.missSessions(ctx, on, sessions, boxes, looked)
+	s.recoverInstalls(ctx, on, sessions)
 	needed, err := s.neededBoxes(ctx)
 	if err != nil {
 		return nil, err
@@ -190,43 +201,30 @@ func (s *Service) isLeftover(box core.Box) bool {
 	}
 }
 
-// isOrphan: the volume was to hold an environment, and its install did not come to an end; or it is a
-// download cache that is as old as an environment may get, which is rather filled anew.
-func (s *Service) isOrphan(volume core.Volume, known map[string]bool) bool {
-	if age := s.settings.EnvironmentAge; volume.Labels.Purpose == core.PurposeCache && age > 0 {
-		return s.ports.Now().Sub(volume.Created) > age
+// isOrphan: what was to be installed into the volume is in its zone by now, or its install did not come to an end;
+// or it is a zone in which nothing is, of a server that is gone; or a download cache that is as old as an environment
+// may get, which is rather filled anew.
+func (s *Service) isOrphan(volume core.Volume, zones map[string]bool) bool {
+	age, purpose := s.ports.Now().Sub(volume.Created), volume.Labels.Purpose
+	alive := s.ports.Alive(volume.Labels.Server)
+	if purpose == core.PurposeCache {
+		return s.settings.EnvironmentAge > 0 && age > s.settings.EnvironmentAge
 	}
-	if volume.Labels.Purpose != core.PurposeEnvironment || known[volume.Name] {
-		return false
+	if purpose == core.PurposeZone {
+		return !alive && !zones[volume.Name] && !s.boxes.zones.knows(volume.Name)
 	}
-	if s.ports.Alive(volume.Labels.Server) {
-		return s.ports.Now().Sub(volume.Created) > s.settings.environmentLease()
-	}
-	return true
+	return purpose == core.PurposeEnvironment && (!alive || age > s.settings.environmentLease())
 }
 
-// outlived: installed too long ago. Whoever asks for it again gets it anew.
-func (s *Service) outlived(e core.Environment) bool {
-	age := s.settings.EnvironmentAge
-	return age > 0 && s.ports.Now().Sub(e.Created) > age
-}
-
-// knownVolumes forgets environments that are too old, and returns the volumes of the others. It is read after the inventory, so that a volume put into the index in between is known.
-func (s *Service) knownVolumes(ctx context.Context) (map[string]bool, error) {
-	environments, err := s.ports.Index.List(ctx)
+// knownZones are those in which something is. It is read after the inventory, so that what came in between is known.
+func (s *Service) knownZones(ctx context.Context) (map[string]bool, error) {
+	all, err := s.ports.Index.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{}
-	for _, e := range environments {
-		if s.outlived(e) {
-			// Out of the index first: from here on nobody mounts it, and an orphan goes with the sweep.
-			if err := s.ports.Index.Delete(ctx, e.Key); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		known[e.Volume] = true
+	zones := map[string]bool{}
+	for _, e := range all {
+		zones[e.Zone] = true
 	}
-	return known, nil
+	return zones, nil
 }

@@ -99,7 +99,7 @@ func TestSweepTakesWhatCouldNotBeRemoved(t *testing.T) {
 		if err := s.SweepOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if boxes, _, _ := w.counts(); boxes != 0 {
+		if boxes, _ := w.counts(); boxes != 0 {
 			t.Errorf("%d boxes are left", boxes)
 		}
 		if err := s.Close(t.Context()); err != nil {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type underway struct {
 	mu       sync.Mutex
 	progress func(core.Progress) // nil once nobody waits
 	guest    execution.Guest     // while the program runs
+	inBox    string              // its id there: another for each time that it runs
 	run      core.Run
 	settled  bool // begun is closed
 	detached bool // it outlives its call, so that the store is to know of its end before anybody does
@@ -47,11 +49,11 @@ func (u *underway) leave() {
 	u.progress = nil
 }
 
-// begin says that the program runs in a box since then. detached says that the store should know.
-func (u *underway) begin(guest execution.Guest, backend, box string, at time.Time) (detached bool) {
+// begin says that the program runs in a box since then, by that id. detached says that the store should know.
+func (u *underway) begin(guest execution.Guest, backend, box, id string, at time.Time) (detached bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.guest, u.run.Backend, u.run.Box, u.run.Begun = guest, backend, box, at
+	u.guest, u.run.Backend, u.run.Box, u.inBox, u.run.Begun = guest, backend, box, id, at
 	if !u.settled {
 		u.settled = true
 		close(u.begun)
@@ -108,4 +110,19 @@ func (u *underway) snapshot() (core.Run, execution.Guest) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.run, u.guest
+}
+
+// output is a piece of what the program has written; nothing before it has begun to.
+func (u *underway) output(ctx context.Context, stream core.Stream, offset, limit int64) (core.OutputPiece, error) {
+	u.mu.Lock()
+	guest, id := u.guest, u.inBox
+	u.mu.Unlock()
+	if guest == nil {
+		return core.OutputPiece{Offset: offset}, nil
+	}
+	piece, err := guest.Output(ctx, id, stream, offset, limit)
+	if errors.Is(err, core.ErrNotFound) { // it is on its way to its box
+		return core.OutputPiece{Offset: offset}, nil
+	}
+	return piece, err
 }

@@ -195,7 +195,7 @@ func (a *assembler) chown(from, to string) error {
 func mountFolders() []string {
 	return []string{
 		"proc", "sys", "dev", "tmp", "etc", core.GuestWork[1:], core.GuestHome[1:],
-		core.GuestBin[1:], core.GuestEnvironment[1:], core.GuestCache[1:],
+		core.GuestBin[1:], core.GuestEnvironment[1:], core.GuestEnvironments[1:], core.GuestCache[1:],
 	}
 }
 

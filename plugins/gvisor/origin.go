@@ -35,6 +35,9 @@ func (b *Backend) originOf(ctx context.Context, spec core.BoxSpec) (origin, erro
 	if err != nil {
 		return origin{}, err
 	}
+	if err := mountPoints(from.root); err != nil { // an earlier version may have put it together, with fewer
+		return origin{}, fail(ctx, err, "image %s could not be made ready", spec.Image)
+	}
 	file, err := b.agents.Of(spec.Image, runtime.GOARCH)
 	if err == nil {
 		from.agent, err = b.keepAgent(ctx, file)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -98,12 +99,24 @@ func (b *Backend) makeVolume(v core.Volume) error {
 	if err := os.Chmod(data, 0o755); err != nil { //nolint:gosec // the folders above it are private
 		return err
 	}
-	if b.machine.uid == 0 {
-		if err := os.Chown(data, core.GuestUID, core.GuestGID); err != nil {
+	if err := b.giveToBoxes(data); err != nil {
+		return err
+	}
+	if v.Labels.Purpose == core.PurposeZone { // from the beginning: boxes remember what is not there
+		zone := filepath.Join(data, core.ZoneFolder)
+		if err := errors.Join(os.Mkdir(zone, core.ZoneMode), b.giveToBoxes(zone)); err != nil {
 			return err
 		}
 	}
 	return writeJSON(b.folders.volumeFile(v.Name), volumeRecord{Labels: v.Labels.Map(), Created: v.Created})
+}
+
+// giveToBoxes makes a folder the box's user's.
+func (b *Backend) giveToBoxes(folder string) error {
+	if b.machine.uid != 0 {
+		return nil
+	}
+	return os.Chown(folder, core.GuestUID, core.GuestGID)
 }
 
 // RemoveVolume implements execution.Backend. Its files go when nobody waits for the lock, which

@@ -6,6 +6,7 @@ package dependency
 
 import (
 	"context"
+	"time"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/execution"
@@ -21,23 +22,36 @@ type Installer interface {
 	// that run code of packages must not.
 	UsesCache() bool
 
+	// Private reports whether what it installs comes from where credentials are needed. What one tenant
+	// installed is then not another's.
+	Private() bool
+
+	// Network is what the installer box has to reach.
+	Network() core.Network
+
 	// Install puts the requirements into core.GuestEnvironment of the box that guest reaches.
 	// If it fails, the error is core.ErrDependency and carries the installer's last lines;
-	// what it left in the box's volume must not be used. Its report is for a person.
-	Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (report string, err error)
+	// what it left in the box's volume must not be used.
+	Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (core.Installed, error)
 }
 
-// Index remembers the environments of an installation. All methods may be called at the same time.
+// Index remembers the environments of an installation. All methods may be called at the same time, by several
+// processes too where they share it. It keeps times to the nanosecond.
 type Index interface {
 	// Get returns the environment put last under key, or core.ErrNotFound.
 	Get(ctx context.Context, key string) (core.Environment, error)
 
-	// Put stores an environment under its key, in place of any other. It is whole or absent.
+	// Put stores an environment under its key, in place of any other. It is whole or absent. One that cannot be
+	// kept (see CheckEnvironment) is core.ErrInvalid and changes nothing.
 	Put(ctx context.Context, environment core.Environment) error
+
+	// Touch notes that the environment was used at that time: Used becomes it, unless it is later already. Nothing
+	// else changes. An unknown key is core.ErrNotFound.
+	Touch(ctx context.Context, key string, at time.Time) error
 
 	// Delete forgets the environment. An unknown key is no error.
 	Delete(ctx context.Context, key string) error
 
-	// List returns all environments, by key.
+	// List returns all environments, by key, as Brief has them: locks may be long.
 	List(ctx context.Context) ([]core.Environment, error)
 }

@@ -2,12 +2,13 @@ package memory
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/dependency"
 )
 
 // Environments is a dependency.Index. Its zero value is empty and ready.
@@ -25,15 +26,15 @@ func (x *Environments) Get(_ context.Context, key string) (core.Environment, err
 	defer x.mu.Unlock()
 	e, has := x.all[key]
 	if !has {
-		return core.Environment{}, core.Errorf(core.ErrNotFound, "no environment %q is installed", key)
+		return core.Environment{}, dependency.Unknown(key)
 	}
 	return clone(e), nil
 }
 
 // Put implements dependency.Index.
 func (x *Environments) Put(_ context.Context, e core.Environment) error {
-	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`).MatchString(e.Key) {
-		return core.Errorf(core.ErrInvalid, "%q is not the key of an environment", e.Key)
+	if err := dependency.CheckEnvironment(e); err != nil {
+		return err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -41,6 +42,21 @@ func (x *Environments) Put(_ context.Context, e core.Environment) error {
 		x.all = map[string]core.Environment{}
 	}
 	x.all[e.Key] = clone(e)
+	return nil
+}
+
+// Touch implements dependency.Index.
+func (x *Environments) Touch(_ context.Context, key string, at time.Time) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e, has := x.all[key]
+	if !has {
+		return dependency.Unknown(key)
+	}
+	if at.After(e.Used) {
+		e.Used = at
+		x.all[key] = e
+	}
 	return nil
 }
 
@@ -58,7 +74,7 @@ func (x *Environments) List(context.Context) ([]core.Environment, error) {
 	defer x.mu.Unlock()
 	list := make([]core.Environment, 0, len(x.all))
 	for _, e := range x.all {
-		list = append(list, clone(e))
+		list = append(list, clone(dependency.Brief(e)))
 	}
 	slices.SortFunc(list, func(a, b core.Environment) int { return strings.Compare(a.Key, b.Key) })
 	return list, nil

@@ -128,6 +128,7 @@ func cloneRun(r core.Run) core.Run {
 		out.Head, out.Tail = bytes.Clone(out.Head), bytes.Clone(out.Tail)
 	}
 	record.Durations, record.Warnings = maps.Clone(record.Durations), slices.Clone(record.Warnings)
+	record.AutoInstalled = slices.Clone(record.AutoInstalled)
 	record.Displays = slices.Clone(record.Displays)
 	for i := range record.Displays {
 		record.Displays[i].Data = bytes.Clone(record.Displays[i].Data)

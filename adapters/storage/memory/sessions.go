@@ -133,5 +133,9 @@ func (s *Sessions) Remove(_ context.Context, id string) error {
 
 func cloneSession(s core.Session) core.Session {
 	s.Requirements, s.PythonPath = slices.Clone(s.Requirements), slices.Clone(s.PythonPath)
+	s.Installs = slices.Clone(s.Installs)
+	for i := range s.Installs {
+		s.Installs[i].Packages = slices.Clone(s.Installs[i].Packages)
+	}
 	return s
 }

@@ -28,7 +28,7 @@ func encodeSession(s core.Session) (string, error) {
 	encoded, err := json.Marshal(storedSession{
 		ID: text(s.ID), Owner: text(s.Owner), Name: text(s.Name), Client: text(s.Client),
 		Backend: text(s.Backend), Box: text(s.Box), Server: text(s.Server), Image: storeImage(s.Image),
-		Requirements: each(s.Requirements, toText), PythonPath: each(s.PythonPath, toText),
+		Requirements: each(s.Requirements, toText), PythonPath: each(s.PythonPath, toText), Installs: each(s.Installs, storeInstall),
 		Created: s.Created.UTC(), Used: s.Used.UTC(), IdleTimeout: s.IdleTimeout, MaxAge: s.MaxAge, Lost: text(s.Lost),
 	})
 	return string(encoded), unstorable(err)
@@ -50,8 +50,28 @@ func (d *DB) decodeSession(encoded []byte) (core.Session, error) {
 	return core.Session{
 		ID: string(s.ID), Owner: string(s.Owner), Name: string(s.Name), Client: string(s.Client),
 		Backend: string(s.Backend), Box: string(s.Box), Server: string(s.Server), Image: loadImage(s.Image),
-		Requirements: each(s.Requirements, fromText), PythonPath: each(s.PythonPath, fromText),
+		Requirements: each(s.Requirements, fromText), PythonPath: each(s.PythonPath, fromText), Installs: each(s.Installs, loadInstall),
 		Created: s.Created, Used: s.Used, IdleTimeout: s.IdleTimeout, MaxAge: s.MaxAge, Lost: string(s.Lost),
+	}, nil
+}
+
+// encodeEnvironment leaves the lock and the report out.
+func encodeEnvironment(e core.Environment) (string, error) {
+	encoded, err := json.Marshal(storedEnvironment{
+		Key: text(e.Key), Backend: text(e.Backend), Zone: text(e.Zone), Folder: text(e.Folder), Language: text(e.Language),
+		Names: each(e.Names, toText), Size: e.Size, Created: e.Created.UTC(), Used: e.Used.UTC(),
+	})
+	return string(encoded), unstorable(err)
+}
+
+func (d *DB) decodeEnvironment(encoded []byte) (core.Environment, error) {
+	var e storedEnvironment
+	if err := json.Unmarshal(encoded, &e); err != nil {
+		return core.Environment{}, d.damaged(err)
+	}
+	return core.Environment{
+		Key: string(e.Key), Backend: string(e.Backend), Zone: string(e.Zone), Folder: string(e.Folder), Language: core.Language(e.Language),
+		Names: each(e.Names, fromText), Size: e.Size, Created: e.Created, Used: e.Used,
 	}, nil
 }
 
@@ -75,7 +95,7 @@ func (d *DB) decodeRun(encoded []byte) (core.Run, error) {
 		ID: string(r.ID), Owner: string(r.Owner), Session: string(r.Session), Backend: string(r.Backend), Box: string(r.Box),
 		Server: string(r.Server), Language: string(r.Language), Summary: string(r.Summary), State: core.RunState(r.State),
 		Started: r.Started, Begun: r.Begun, Ended: r.Ended, Timeout: r.Timeout, Record: loadRecord(r.Record),
-		Failure: core.Failure{Kind: core.Kind(r.Failure.Kind), Message: string(r.Failure.Message), Hint: string(r.Failure.Hint)},
+		Failure: loadFailure(r.Failure),
 	}, nil
 }
 
@@ -84,7 +104,29 @@ func storeRun(r core.Run) storedRun {
 		ID: text(r.ID), Owner: text(r.Owner), Session: text(r.Session), Backend: text(r.Backend), Box: text(r.Box),
 		Server: text(r.Server), Language: text(r.Language), Summary: text(r.Summary), State: text(r.State),
 		Started: r.Started.UTC(), Begun: r.Begun.UTC(), Ended: r.Ended.UTC(), Timeout: r.Timeout, Record: storeRecord(r.Record),
-		Failure: storedFailure{Kind: text(r.Failure.Kind), Message: text(r.Failure.Message), Hint: text(r.Failure.Hint)},
+		Failure: storeFailure(r.Failure),
+	}
+}
+
+func storeFailure(f core.Failure) storedFailure {
+	return storedFailure{Kind: text(f.Kind), Message: text(f.Message), Hint: text(f.Hint)}
+}
+
+func loadFailure(f storedFailure) core.Failure {
+	return core.Failure{Kind: core.Kind(f.Kind), Message: string(f.Message), Hint: string(f.Hint)}
+}
+
+func storeInstall(i core.PackageInstall) storedInstall {
+	return storedInstall{
+		Packages: each(i.Packages, toText), State: text(i.State), Server: text(i.Server),
+		Started: i.Started.UTC(), Ended: i.Ended.UTC(), Log: text(i.Log), Failure: storeFailure(i.Failure),
+	}
+}
+
+func loadInstall(i storedInstall) core.PackageInstall {
+	return core.PackageInstall{
+		Packages: each(i.Packages, fromText), State: core.InstallState(i.State), Server: string(i.Server),
+		Started: i.Started, Ended: i.Ended, Log: string(i.Log), Failure: loadFailure(i.Failure),
 	}
 }
 
@@ -94,7 +136,7 @@ func storeRecord(r core.Record) storedRecord {
 		TimedOut: r.TimedOut, OOMKilled: r.OOMKilled, Cancelled: r.Cancelled,
 		Stdout: storedOutput(r.Stdout), Stderr: storedOutput(r.Stderr),
 		Durations: storeDurations(r.Durations), Total: r.Total,
-		Files: each(r.Files, storeFile), Warnings: each(r.Warnings, toText), Install: text(r.Install),
+		Files: each(r.Files, storeFile), Warnings: each(r.Warnings, toText), Install: text(r.Install), AutoInstalled: each(r.AutoInstalled, toText), Hint: text(r.Hint),
 		Displays: each(r.Displays, storeDisplay),
 		Session:  text(r.Session), Backend: text(r.Backend), Image: storeImage(r.Image),
 	}
@@ -106,7 +148,7 @@ func loadRecord(r storedRecord) core.Record {
 		TimedOut: r.TimedOut, OOMKilled: r.OOMKilled, Cancelled: r.Cancelled,
 		Stdout: core.Output(r.Stdout), Stderr: core.Output(r.Stderr),
 		Durations: loadDurations(r.Durations), Total: r.Total,
-		Files: each(r.Files, loadFile), Warnings: each(r.Warnings, fromText), Install: string(r.Install),
+		Files: each(r.Files, loadFile), Warnings: each(r.Warnings, fromText), Install: string(r.Install), AutoInstalled: each(r.AutoInstalled, fromText), Hint: string(r.Hint),
 		Displays: each(r.Displays, loadDisplay),
 		Session:  string(r.Session), Backend: string(r.Backend), Image: loadImage(r.Image),
 	}

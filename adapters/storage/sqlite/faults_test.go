@@ -182,9 +182,9 @@ func raw(t *testing.T, path string) *sql.DB {
 	return db
 }
 
-func execute(t *testing.T, db *sql.DB, statement string) {
+func execute(t *testing.T, db *sql.DB, statement string, args ...any) {
 	t.Helper()
-	if _, err := db.ExecContext(t.Context(), statement); err != nil {
+	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
 		t.Fatal(statement, err)
 	}
 }
@@ -266,7 +266,7 @@ func TestNewerFormat(t *testing.T) {
 	if db != nil || !errors.Is(err, core.ErrUnsupported) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "99") {
 		t.Errorf("Open returned %v", err)
 	}
-	execute(t, other, "PRAGMA user_version = 1")
+	execute(t, other, "PRAGMA user_version = 2")
 	open(t, path)
 }
 
@@ -276,7 +276,9 @@ func filled(t *testing.T, path string) []byte {
 	db := open(t, path)
 	for i := range 10 {
 		id := fmt.Sprint("id", i)
-		if err := errors.Join(db.Sessions().Add(t.Context(), someSession(id)), db.Runs().Put(t.Context(), someRun(id))); err != nil {
+		err := errors.Join(db.Sessions().Add(t.Context(), someSession(id)), db.Runs().Put(t.Context(), someRun(id)),
+			db.Environments().Put(t.Context(), core.Environment{Key: id}))
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -390,7 +392,10 @@ func useAll(t *testing.T, path string) error {
 	update := db.Sessions().Update(ctx, "id3", func(s *core.Session) error { s.Box += "x"; return nil })
 	put := db.Runs().Put(ctx, someRun("id10"))
 	_, sweep := db.Runs().Sweep(ctx, time.Unix(3, 0))
-	for _, err := range []error{get, list, sessions, update, put, sweep} {
+	_, environments := db.Environments().List(ctx)
+	_, environment := db.Environments().Get(ctx, "id3")
+	touch := db.Environments().Touch(ctx, "id4", time.Unix(4, 0))
+	for _, err := range []error{get, list, sessions, update, put, sweep, environments, environment, touch} {
 		if err != nil {
 			return err
 		}

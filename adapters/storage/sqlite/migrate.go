@@ -48,7 +48,7 @@ func (d *DB) migrate(ctx context.Context) error {
 func (d *DB) tryMigrate(ctx context.Context) error {
 	steps, err := steps()
 	if err != nil {
-		return core.Errorf(core.ErrInternal, "the schema of sessions cannot be read: %w", err)
+		return core.Errorf(core.ErrInternal, "the schema cannot be read: %w", err)
 	}
 	seen, err := d.version(ctx, d.write)
 	if err != nil || seen == len(steps) {
@@ -82,7 +82,7 @@ func (d *DB) version(ctx context.Context, from querier) (seen int, err error) {
 	known, err := steps()
 	if err == nil && (seen < 0 || seen > len(known)) {
 		return 0, core.Errorf(core.ErrUnsupported, "the file %s was made by a newer Boxwright: its format is %d, this one knows %d", d.path, seen, len(known)).
-			WithHint("run the newer one, or move the file away: its sessions and runs are then forgotten")
+			WithHint("run the newer one, or move the file away: its sessions, runs and environments are then forgotten")
 	}
 	return seen, err
 }

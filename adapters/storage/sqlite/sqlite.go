@@ -1,4 +1,4 @@
-// Package sqlite keeps sessions and runs in one file, so that they outlive the server.
+// Package sqlite keeps sessions, runs and the index of environments in one file, so that they outlive the server.
 //
 // All servers of an installation have the file open at once. What a method has put survives the end of the
 // process, whatever way it ends; an end of the machine may take the last moments with it.
@@ -21,6 +21,7 @@ import (
 	codes "modernc.org/sqlite/lib"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/dependency"
 	"github.com/boxwright/boxwright/ports/session"
 )
 
@@ -46,6 +47,7 @@ type DB struct {
 	moving      sync.Mutex   // held while the log is moved, and for ever once it is closed
 	sessions    sessions
 	runs        runs
+	index       environments
 }
 
 // maxReaders bounds connections that read; one of them stays open.
@@ -144,6 +146,7 @@ func (d *DB) prepare(ctx context.Context) error {
 	p := preparing{ctx: ctx, db: d}
 	d.sessions = sessions{db: d, sessionStatements: p.sessions()}
 	d.runs = runs{db: d, runStatements: p.runs()}
+	d.index = environments{db: d, environmentStatements: p.environments()}
 	if code(p.err) == codes.SQLITE_ERROR {
 		return d.damaged(p.err) // the tables are not as the schema made them
 	}
@@ -174,6 +177,9 @@ func (d *DB) Sessions() session.Store { return &d.sessions }
 
 // Runs is the file's session.Runs.
 func (d *DB) Runs() session.Runs { return &d.runs }
+
+// Environments is the file's dependency.Index.
+func (d *DB) Environments() dependency.Index { return &d.index }
 
 // Close ends all connections. Calls that are under way fail. A second Close does nothing.
 func (d *DB) Close() error {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/boxwright/boxwright/adapters/storage/sqlite"
+	"github.com/boxwright/boxwright/ports/dependency"
+	"github.com/boxwright/boxwright/ports/dependency/dependencytest"
 	"github.com/boxwright/boxwright/ports/session/sessiontest"
 )
 
@@ -31,3 +33,7 @@ func harness() sessiontest.Harness {
 func TestSessions(t *testing.T) { sessiontest.RunStore(t, harness()) }
 
 func TestRuns(t *testing.T) { sessiontest.RunRuns(t, harness()) }
+
+func TestEnvironments(t *testing.T) {
+	dependencytest.Run(t, func(t *testing.T) dependency.Index { return open(t, fileIn(t.TempDir())).Environments() })
+}

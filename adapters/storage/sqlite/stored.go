@@ -10,21 +10,44 @@ import (
 // in JSON never changes; a field may be added.
 
 type storedSession struct {
-	ID           text          `json:"id"`
-	Owner        text          `json:"owner"`
-	Name         text          `json:"name,omitempty"`
-	Client       text          `json:"client,omitempty"`
-	Backend      text          `json:"backend,omitempty"`
-	Box          text          `json:"box,omitempty"`
-	Server       text          `json:"server,omitempty"`
-	Image        storedImage   `json:"image,omitzero"`
-	Requirements []text        `json:"requirements,omitempty"`
-	PythonPath   []text        `json:"python_path,omitempty"`
-	Created      time.Time     `json:"created"`
-	Used         time.Time     `json:"used,omitzero"`
-	IdleTimeout  time.Duration `json:"idle_timeout_ns,omitempty"`
-	MaxAge       time.Duration `json:"max_age_ns,omitempty"`
-	Lost         text          `json:"lost,omitempty"`
+	ID           text            `json:"id"`
+	Owner        text            `json:"owner"`
+	Name         text            `json:"name,omitempty"`
+	Client       text            `json:"client,omitempty"`
+	Backend      text            `json:"backend,omitempty"`
+	Box          text            `json:"box,omitempty"`
+	Server       text            `json:"server,omitempty"`
+	Image        storedImage     `json:"image,omitzero"`
+	Requirements []text          `json:"requirements,omitempty"`
+	PythonPath   []text          `json:"python_path,omitempty"`
+	Installs     []storedInstall `json:"installs,omitempty"`
+	Created      time.Time       `json:"created"`
+	Used         time.Time       `json:"used,omitzero"`
+	IdleTimeout  time.Duration   `json:"idle_timeout_ns,omitempty"`
+	MaxAge       time.Duration   `json:"max_age_ns,omitempty"`
+	Lost         text            `json:"lost,omitempty"`
+}
+
+type storedInstall struct {
+	Packages []text        `json:"packages,omitempty"`
+	State    text          `json:"state,omitempty"`
+	Server   text          `json:"server,omitempty"`
+	Started  time.Time     `json:"started,omitzero"`
+	Ended    time.Time     `json:"ended,omitzero"`
+	Log      text          `json:"log,omitempty"`
+	Failure  storedFailure `json:"failure,omitzero"`
+}
+
+type storedEnvironment struct {
+	Key      text      `json:"key"`
+	Backend  text      `json:"backend,omitempty"`
+	Zone     text      `json:"zone,omitempty"`
+	Folder   text      `json:"folder,omitempty"`
+	Language text      `json:"language,omitempty"`
+	Names    []text    `json:"names,omitempty"`
+	Size     int64     `json:"size,omitempty"`
+	Created  time.Time `json:"created"`
+	Used     time.Time `json:"used,omitzero"`
 }
 
 type storedImage struct {
@@ -58,24 +81,26 @@ type storedFailure struct {
 }
 
 type storedRecord struct {
-	RunID     text             `json:"run,omitempty"`
-	Status    text             `json:"status,omitempty"`
-	ExitCode  int              `json:"exit_code,omitempty"`
-	Signal    text             `json:"signal,omitempty"`
-	TimedOut  bool             `json:"timed_out,omitempty"`
-	OOMKilled bool             `json:"oom_killed,omitempty"`
-	Cancelled bool             `json:"cancelled,omitempty"`
-	Stdout    storedOutput     `json:"stdout,omitzero"`
-	Stderr    storedOutput     `json:"stderr,omitzero"`
-	Durations []storedDuration `json:"durations,omitempty"`
-	Total     time.Duration    `json:"total_ns,omitempty"`
-	Files     []storedFile     `json:"files,omitempty"`
-	Warnings  []text           `json:"warnings,omitempty"`
-	Install   text             `json:"install,omitempty"`
-	Displays  []storedDisplay  `json:"displays,omitempty"`
-	Session   text             `json:"session,omitempty"`
-	Backend   text             `json:"backend,omitempty"`
-	Image     storedImage      `json:"image,omitzero"`
+	RunID         text             `json:"run,omitempty"`
+	Status        text             `json:"status,omitempty"`
+	ExitCode      int              `json:"exit_code,omitempty"`
+	Signal        text             `json:"signal,omitempty"`
+	TimedOut      bool             `json:"timed_out,omitempty"`
+	OOMKilled     bool             `json:"oom_killed,omitempty"`
+	Cancelled     bool             `json:"cancelled,omitempty"`
+	Stdout        storedOutput     `json:"stdout,omitzero"`
+	Stderr        storedOutput     `json:"stderr,omitzero"`
+	Durations     []storedDuration `json:"durations,omitempty"`
+	Total         time.Duration    `json:"total_ns,omitempty"`
+	Files         []storedFile     `json:"files,omitempty"`
+	Warnings      []text           `json:"warnings,omitempty"`
+	Install       text             `json:"install,omitempty"`
+	AutoInstalled []text           `json:"auto_installed,omitempty"`
+	Hint          text             `json:"hint,omitempty"`
+	Displays      []storedDisplay  `json:"displays,omitempty"`
+	Session       text             `json:"session,omitempty"`
+	Backend       text             `json:"backend,omitempty"`
+	Image         storedImage      `json:"image,omitzero"`
 }
 
 type storedOutput struct {

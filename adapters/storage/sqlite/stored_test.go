@@ -21,6 +21,13 @@ func storedSession() core.Session {
 	}
 }
 
+func storedEnvironment() core.Environment {
+	return core.Environment{
+		Key: "k1", Backend: "docker", Zone: "boxwright-envs", Folder: "abc", Language: core.LanguagePython, Names: []string{"numpy>=2"},
+		Lock: "numpy==2.0", Report: "not UTF-8: \xff", Size: 5, Created: at(1), Used: at(2),
+	}
+}
+
 func at(second int) time.Time { return time.Date(2026, 1, 2, 3, 4, second, 5, time.UTC) }
 
 func storedRun() core.Run {
@@ -43,7 +50,7 @@ func storedRun() core.Run {
 	}
 }
 
-// golden is a stored document of format 1. Files out there have such, so what is in testdata does not change.
+// golden is a stored document. Files out there have such, so what is in testdata does not change.
 func golden(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -57,7 +64,7 @@ func golden(t *testing.T, name string) string {
 	return compact.String()
 }
 
-// TestStoredForm compares what a file holds with what files of format 1 hold.
+// TestStoredForm compares what a file holds with what files have held since each kind of document came.
 func TestStoredForm(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	db := open(t, path)
@@ -67,8 +74,12 @@ func TestStoredForm(t *testing.T) {
 	if err := db.Runs().Put(t.Context(), storedRun()); err != nil {
 		t.Fatal(err)
 	}
+	if err := db.Environments().Put(t.Context(), storedEnvironment()); err != nil {
+		t.Fatal(err)
+	}
 	for column, file := range map[string]string{
 		"session FROM sessions": "session.json", "brief FROM runs": "run-brief.json", "whole FROM runs": "run-whole.json",
+		"environment FROM environments": "environment.json",
 	} {
 		var got string
 		if err := raw(t, path).QueryRowContext(t.Context(), "SELECT "+column).Scan(&got); err != nil {
@@ -85,25 +96,31 @@ func TestStoredForm(t *testing.T) {
 	}
 }
 
-// TestOldFile reads what a file of format 1 holds.
+// TestOldFile reads a file of format 1, which knew no environments, and goes on with it.
 func TestOldFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
-	if err := open(t, path).Close(); err != nil {
-		t.Fatal(err)
-	}
 	old := raw(t, path)
-	if _, err := old.ExecContext(t.Context(), `INSERT INTO sessions VALUES ('s1', 'ann', 'work', 'c', 1, '2026', ?)`, golden(t, "session.json")); err != nil {
+	step, err := os.ReadFile(filepath.Join("schema", "0001_sessions_and_runs.sql"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := old.ExecContext(t.Context(), `INSERT INTO runs VALUES ('r1', 'ann', 2, '2026', '2026', ?, ?)`, golden(t, "run-brief.json"), golden(t, "run-whole.json")); err != nil {
-		t.Fatal(err)
-	}
+	execute(t, old, string(step))
+	execute(t, old, "PRAGMA user_version = 1")
+	execute(t, old, `INSERT INTO sessions VALUES ('s1', 'ann', 'work', 'c', 1, '2026', ?)`, golden(t, "session.json"))
+	execute(t, old, `INSERT INTO runs VALUES ('r1', 'ann', 2, '2026', '2026', ?, ?)`, golden(t, "run-brief.json"), golden(t, "run-whole.json"))
 	db := open(t, path)
 	if got, err := db.Sessions().Get(t.Context(), "ann", "work"); err != nil || !reflect.DeepEqual(got, storedSession()) {
 		t.Errorf("the session is %+v, %v", got, err)
 	}
 	if got, err := db.Runs().Get(t.Context(), "ann", "r1"); err != nil || !reflect.DeepEqual(got, storedRun()) {
 		t.Errorf("the run is %+v, %v", got, err)
+	}
+	if list, err := db.Environments().List(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("environments are %+v, %v", list, err)
+	}
+	execute(t, old, `INSERT INTO environments VALUES ('k1', ?, CAST('numpy==2.0' AS BLOB), CAST('not UTF-8: ' || x'ff' AS BLOB))`, golden(t, "environment.json"))
+	if got, err := db.Environments().Get(t.Context(), "k1"); err != nil || !reflect.DeepEqual(got, storedEnvironment()) {
+		t.Errorf("the environment is %+v, %v", got, err)
 	}
 }
 
@@ -113,5 +130,11 @@ func TestTimeThatCannotBeKept(t *testing.T) {
 	far.Created = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
 	if err := db.Sessions().Add(t.Context(), far); core.KindOf(err) != core.ErrInvalid {
 		t.Errorf("Add returned %v", err)
+	}
+	if err := db.Environments().Put(t.Context(), storedEnvironment()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Environments().Touch(t.Context(), "k1", far.Created); core.KindOf(err) != core.ErrInvalid {
+		t.Errorf("Touch returned %v", err)
 	}
 }

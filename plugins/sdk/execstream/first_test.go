@@ -3,6 +3,7 @@
 package execstream
 
 import (
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -32,7 +33,7 @@ func TestFirstThatIsDroppedIsClosed(t *testing.T) {
 	stream, other := net.Pipe()
 	f.Put("a", stream)
 	f.Drop("a")
-	if _, err := other.Read(make([]byte, 1)); err != io.EOF {
+	if _, err := other.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("got %v, want the stream's end", err)
 	}
 	if _, ok := f.Take("a"); ok {

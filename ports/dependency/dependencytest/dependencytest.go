@@ -29,12 +29,18 @@ type Check struct {
 func Checks() []Check {
 	return []Check{
 		{"get", "Get returns the environment put last under key.", testGet},
+		{"times", "An index keeps times to the nanosecond.", testTimes},
 		{"get unknown", "Get of what is not there is core.ErrNotFound.", testGetUnknown},
 		{"put again", "Put stores an environment under its key, in place of any other.", testPutAgain},
 		{"own copy", "An environment is whole: changing what was put or got changes nothing in the index.", testOwnCopy},
-		{"keys", "A key that cannot be one is core.ErrInvalid and stores nothing.", testKeys},
+		{"keys", "A key that cannot be one is core.ErrInvalid and changes nothing.", testKeys},
+		{"bounds", "A lock or a report that is too long is core.ErrInvalid and changes nothing.", testBounds},
+		{"touch", "Touch notes when the environment was used. Nothing else changes.", testTouch},
+		{"touch earlier", "Touch changes nothing if the environment was used later already.", testTouchEarlier},
+		{"touch unknown", "Touch of an unknown key is core.ErrNotFound.", testTouchUnknown},
 		{"delete", "Delete forgets the environment. An unknown key is no error.", testDelete},
 		{"list", "List returns all environments, by key.", testList},
+		{"list brief", "List leaves locks and reports out.", testListBrief},
 		{"concurrent", "All methods may be called at the same time.", testConcurrent},
 	}
 }
@@ -90,12 +96,16 @@ func (c *checking) must(what string, err error) {
 	}
 }
 
+// sample fills every field, with what is hard to keep.
 func sample(key string) core.Environment {
 	return core.Environment{
-		Key: key, Backend: "docker", Volume: "boxwright-env-" + key, Names: []string{"numpy>=2", `tomli ; python_version < "3.11"`},
-		Report: "Installed 2 packages\n+ ü", Created: time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC),
+		Key: key, Backend: "docker", Zone: "boxwright-envs-" + key, Folder: "abcdefghijklmnopqrstuvwxyz", Language: core.LanguagePython,
+		Names: []string{"numpy>=2", `tomli ; python_version < "3.11"`}, Lock: "numpy==2.0 \\\n    --hash=sha256:00\n",
+		Report: "Installed 2 packages\n+ ü \xff\x00", Size: 1 << 40, Created: at(1), Used: at(2),
 	}
 }
+
+func at(second int) time.Time { return time.Date(2026, 1, 2, 3, 4, second, 678_900_000, time.UTC) }
 
 func (c *checking) put(e core.Environment) { c.must("Put "+e.Key, c.index.Put(c.ctx, e)) }
 
@@ -108,9 +118,10 @@ func (c *checking) wantGet(want core.Environment) {
 }
 
 func same(a, b core.Environment) bool {
-	sameTime := a.Created.Equal(b.Created)
+	sameTimes := a.Created.Equal(b.Created) && a.Used.Equal(b.Used)
 	a.Created, b.Created = time.Time{}, time.Time{}
-	return sameTime && reflect.DeepEqual(a, b)
+	a.Used, b.Used = time.Time{}, time.Time{}
+	return sameTimes && reflect.DeepEqual(a, b)
 }
 
 func (c *checking) keys() string {
@@ -130,6 +141,16 @@ func testGet(c *checking) {
 	c.wantGet(sample("two"))
 }
 
+func testTimes(c *checking) {
+	e := sample("one")
+	e.Created, e.Used = e.Created.Add(1), time.Time{}
+	c.put(e)
+	c.wantGet(e)
+	e.Used = at(9).Add(1)
+	c.must("Touch", c.index.Touch(c.ctx, e.Key, e.Used.In(time.FixedZone("far", 3600))))
+	c.wantGet(e)
+}
+
 func testGetUnknown(c *checking) {
 	c.put(sample("one"))
 	for _, key := range []string{"two", "on", "one.json", "", "../one"} {
@@ -142,7 +163,7 @@ func testGetUnknown(c *checking) {
 func testPutAgain(c *checking) {
 	c.put(sample("one"))
 	changed := sample("one")
-	changed.Volume, changed.Names = "another", nil
+	changed.Folder, changed.Names, changed.Lock, changed.Report, changed.Used = "another", nil, "", "", at(0)
 	c.put(changed)
 	c.wantGet(changed)
 	if got := c.keys(); got != "one" {
@@ -178,6 +199,55 @@ func testKeys(c *checking) {
 	c.put(sample("Az09_-"))
 }
 
+func testBounds(c *checking) {
+	c.put(sample("one"))
+	for _, change := range []func(*core.Environment, string){
+		func(e *core.Environment, text string) { e.Lock = text },
+		func(e *core.Environment, text string) { e.Report = text },
+	} {
+		e := sample("one")
+		change(&e, strings.Repeat("x", dependency.MaxText+1))
+		if err := c.index.Put(c.ctx, e); !errors.Is(err, core.ErrInvalid) {
+			c.faultf("Put of %d bytes: got error %v, want %s", dependency.MaxText+1, err, core.ErrInvalid)
+		}
+		c.wantGet(sample("one"))
+	}
+	e := sample("two")
+	e.Lock = strings.Repeat("x", dependency.MaxText)
+	c.put(e)
+	c.wantGet(e)
+}
+
+func testTouch(c *checking) {
+	c.put(sample("one"))
+	c.put(sample("two"))
+	c.must("Touch", c.index.Touch(c.ctx, "one", at(5)))
+	want := sample("one")
+	want.Used = at(5)
+	c.wantGet(want)
+	c.wantGet(sample("two"))
+}
+
+func testTouchEarlier(c *checking) {
+	c.put(sample("one"))
+	for _, used := range []time.Time{at(1), at(2), {}} {
+		c.must("Touch", c.index.Touch(c.ctx, "one", used))
+		c.wantGet(sample("one"))
+	}
+}
+
+func testTouchUnknown(c *checking) {
+	c.put(sample("one"))
+	for _, key := range []string{"two", "", "../one"} {
+		if err := c.index.Touch(c.ctx, key, at(5)); !errors.Is(err, core.ErrNotFound) {
+			c.faultf("Touch %q: got error %v, want %s", key, err, core.ErrNotFound)
+		}
+	}
+	if got := c.keys(); got != "one" {
+		c.faultf("List has %s", got)
+	}
+}
+
 func testDelete(c *checking) {
 	c.put(sample("one"))
 	c.put(sample("two"))
@@ -199,10 +269,17 @@ func testList(c *checking) {
 	for _, key := range []string{"b", "c", "a"} {
 		c.put(sample(key))
 	}
+	if got := c.keys(); got != "a b c" {
+		c.faultf("List has %s", got)
+	}
+}
+
+func testListBrief(c *checking) {
+	c.put(sample("one"))
 	list, err := c.index.List(c.ctx)
 	c.must("List", err)
-	if got := c.keys(); got != "a b c" || !same(list[1], sample("b")) {
-		c.faultf("List has %s: %+v", got, list)
+	if len(list) != 1 || !same(list[0], dependency.Brief(sample("one"))) {
+		c.faultf("List returned %+v", list)
 	}
 }
 
@@ -213,20 +290,7 @@ func testConcurrent(c *checking) {
 		group.Go(func() {
 			defer func() { _ = recover() }() // a fault is noted already
 			for i := range each {
-				shared := sample("shared")
-				shared.Volume = fmt.Sprintf("%d-%d", n, i)
-				c.put(shared)
-				own := sample(fmt.Sprintf("own-%d-%d", n, i))
-				c.put(own)
-				c.wantGet(own)
-				got, err := c.index.Get(c.ctx, "shared")
-				c.must("Get of a key that others put", err)
-				got.Volume = sample("shared").Volume
-				if !same(got, sample("shared")) {
-					c.faultf("a mixture was returned: %+v", got)
-				}
-				_ = c.keys()
-				c.must("Delete", c.index.Delete(c.ctx, own.Key))
+				c.share(fmt.Sprintf("%d-%d", n, i))
 			}
 		})
 	}
@@ -234,4 +298,23 @@ func testConcurrent(c *checking) {
 	if got := c.keys(); got != "shared" {
 		c.faultf("List has %s", got)
 	}
+}
+
+// share puts an environment that others put too, and one of its own.
+func (c *checking) share(name string) {
+	shared := sample("shared")
+	shared.Folder, shared.Lock = name, name
+	c.put(shared)
+	own := sample("own-" + name)
+	c.put(own)
+	c.must("Touch", c.index.Touch(c.ctx, own.Key, at(5)))
+	own.Used = at(5)
+	c.wantGet(own)
+	got, err := c.index.Get(c.ctx, "shared")
+	c.must("Get of a key that others put", err)
+	if got.Folder != got.Lock {
+		c.faultf("a mixture was returned: %+v", got)
+	}
+	_ = c.keys()
+	c.must("Delete", c.index.Delete(c.ctx, own.Key))
 }

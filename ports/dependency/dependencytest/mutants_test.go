@@ -2,11 +2,11 @@ package dependencytest
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/dependency"
@@ -26,7 +26,10 @@ func (f *fake) copied(e core.Environment) core.Environment {
 		e.Names = slices.Clone(e.Names)
 	}
 	if f.broken == "get" {
-		e.Report = ""
+		e.Size = 0
+	}
+	if f.broken == "times" {
+		e.Used = e.Used.Truncate(time.Microsecond)
 	}
 	return e
 }
@@ -36,7 +39,7 @@ func (f *fake) Get(_ context.Context, key string) (core.Environment, error) {
 	defer f.mu.Unlock()
 	e, has := f.all[key]
 	if !has && f.broken != "get unknown" {
-		return core.Environment{}, core.Errorf(core.ErrNotFound, "unknown")
+		return core.Environment{}, dependency.Unknown(key)
 	}
 	return f.copied(e), nil
 }
@@ -44,8 +47,15 @@ func (f *fake) Get(_ context.Context, key string) (core.Environment, error) {
 func (f *fake) Put(_ context.Context, e core.Environment) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.broken != "keys" && !regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`).MatchString(e.Key) {
-		return core.Errorf(core.ErrInvalid, "no key")
+	check := e
+	switch f.broken {
+	case "keys":
+		check.Key = "fine"
+	case "bounds":
+		check = dependency.Brief(check)
+	}
+	if err := dependency.CheckEnvironment(check); err != nil {
+		return err
 	}
 	if _, has := f.all[e.Key]; has && f.broken == "put again" {
 		return nil
@@ -54,11 +64,28 @@ func (f *fake) Put(_ context.Context, e core.Environment) error {
 	return nil
 }
 
+func (f *fake) Touch(_ context.Context, key string, at time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e, has := f.all[key]
+	if !has && f.broken != "touch unknown" {
+		return dependency.Unknown(key)
+	}
+	if has && (at.After(e.Used) || f.broken == "touch earlier") {
+		e.Used = at
+		if f.broken == "touch" {
+			e.Created = at
+		}
+		f.all[key] = e
+	}
+	return nil
+}
+
 func (f *fake) Delete(_ context.Context, key string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, has := f.all[key]; !has && f.broken == "delete" {
-		return core.Errorf(core.ErrNotFound, "unknown")
+		return dependency.Unknown(key)
 	}
 	delete(f.all, key)
 	return nil
@@ -69,6 +96,9 @@ func (f *fake) List(context.Context) ([]core.Environment, error) {
 	defer f.mu.Unlock()
 	var list []core.Environment
 	for _, e := range f.all {
+		if f.broken != "list brief" {
+			e = dependency.Brief(e)
+		}
 		list = append(list, f.copied(e))
 	}
 	slices.SortFunc(list, func(a, b core.Environment) int { return strings.Compare(a.Key, b.Key) })
@@ -85,8 +115,9 @@ func TestFakeKeepsEveryPromise(t *testing.T) {
 // TestTeeth breaks one promise at a time: its check must notice.
 func TestTeeth(t *testing.T) {
 	also := map[string][]string{ // checks that rest on the promise of another
-		"get":         {"put again", "own copy", "list", "concurrent"},
+		"get":         {"times", "put again", "own copy", "bounds", "touch", "touch earlier", "list brief", "concurrent"},
 		"get unknown": {"delete"},
+		"touch":       {"times", "concurrent"},
 	}
 	for _, broken := range Checks() {
 		if broken.Name == "concurrent" {

@@ -93,7 +93,7 @@ func checkCreateDigest(ctx context.Context, env Env) error {
 func checkCreateMissingVolume(ctx context.Context, env Env) error {
 	name := env.volumeName()
 	_, err := env.create(ctx, func(s *core.BoxSpec) {
-		s.Mounts = []core.Mount{{Volume: name, Path: core.GuestEnvironment}}
+		s.Mounts = []core.Mount{{Volume: name, Path: core.GuestEnvironments}}
 	})
 	if err := wantKind("a missing volume", err, core.ErrNotFound); err != nil {
 		return err
@@ -309,26 +309,41 @@ func checkCreateMounts(ctx context.Context, env Env) error {
 	if err != nil {
 		return err
 	}
+	mounting := func(writable bool) func(*core.BoxSpec) {
+		return func(s *core.BoxSpec) {
+			s.Mounts = []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironments, Writable: writable}}
+		}
+	}
+	earlier, err := env.create(ctx, mounting(false))
+	if err != nil {
+		return err
+	}
 	for _, step := range []struct{ writable, seen bool }{{false, false}, {true, false}, {false, true}, {true, true}} {
-		box, err := env.create(ctx, func(s *core.BoxSpec) {
-			s.Mounts = []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironment, Writable: step.writable}}
-		})
+		box, err := env.create(ctx, mounting(step.writable))
 		if err != nil {
 			return err
 		}
-		in, err := env.inside(ctx, box.ID, core.GuestEnvironment)
-		if err != nil {
+		if err := checkMount(ctx, env, box, step.writable, step.seen); err != nil {
 			return err
-		}
-		if got := in.Writable[core.GuestEnvironment]; got != step.writable {
-			return fmt.Errorf("mounted with writable %v, it is writable: %v", step.writable, got)
-		}
-		if got := in.Seen[core.GuestEnvironment]; got != step.seen {
-			return fmt.Errorf("a file of an earlier box is seen: %v, want %v", got, step.seen)
 		}
 		if err := env.Backend.Destroy(ctx, box.ID); err != nil {
 			return err
 		}
+	}
+	return checkMount(ctx, env, earlier, false, true)
+}
+
+// checkMount looks at the volume from inside a box. seen is whether another box's file is there.
+func checkMount(ctx context.Context, env Env, box core.Box, writable, seen bool) error {
+	in, err := env.inside(ctx, box.ID, core.GuestEnvironments)
+	if err != nil {
+		return err
+	}
+	if got := in.Writable[core.GuestEnvironments]; got != writable {
+		return fmt.Errorf("mounted with writable %v, it is writable: %v", writable, got)
+	}
+	if got := in.Seen[core.GuestEnvironments]; got != seen {
+		return fmt.Errorf("a file of another box is seen: %v, want %v", got, seen)
 	}
 	return nil
 }

@@ -85,8 +85,8 @@ func TestInsideTeeth(t *testing.T) {
 		},
 		"create/network": {func(in *executiontest.Inside) { in.Interfaces = []string{"lo", "eth0"} }},
 		"create/mounts": {
-			func(in *executiontest.Inside) { in.Writable[core.GuestEnvironment] = true },
-			func(in *executiontest.Inside) { in.Seen[core.GuestEnvironment] = false },
+			func(in *executiontest.Inside) { in.Writable[core.GuestEnvironments] = true },
+			func(in *executiontest.Inside) { in.Seen[core.GuestEnvironments] = false },
 		},
 	} {
 		for i, change := range lies {

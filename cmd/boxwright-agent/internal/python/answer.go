@@ -27,7 +27,8 @@ type Answer struct {
 	Code        int // as a program's exit status
 	Interrupted bool
 	Displays    []core.Display
-	Dropped     int // forms that were too many or too large
+	Dropped     int      // forms that were too many or too large
+	Warnings    []string // one sentence each, plain text
 
 	Lost   bool               // it took the interpreter with it
 	Status syscall.WaitStatus // of that; only if it is lost
@@ -54,37 +55,49 @@ func parseAnswer(text, token string, file *os.File) (Answer, bool) {
 		answer.Interrupted, answer.Code = true, 128+int(syscall.SIGINT)
 	}
 	if shown > 0 {
-		answer.Displays = parseDisplays(file)
-		answer.Dropped += max(0, shown-len(answer.Displays))
+		answer.Displays, answer.Warnings = parseDisplays(file)
+		answer.Dropped += max(0, shown-len(answer.Displays)-len(answer.Warnings))
 	}
 	return answer, true
 }
 
+// warning is the kind of a sentence for the record.
+const warning = "warning"
+
 // parseDisplays reads a line of JSON, [["text/plain", 12], …], and what it announces.
-func parseDisplays(file *os.File) (displays []core.Display) {
+func parseDisplays(file *os.File) (displays []core.Display, warnings []string) {
 	head, rest, _ := bytes.Cut(readAll(file, maxHead+maxFormBytes), []byte("\n"))
 	var forms [][2]any
 	if len(head) > maxHead || json.Unmarshal(head, &forms) != nil {
-		return nil
+		return nil, nil
 	}
 	for _, form := range forms {
 		kind, isText := form[0].(string)
 		size, isNumber := form[1].(float64)
-		if !isText || !isNumber || size < 0 || size > float64(len(rest)) || len(displays) == maxForms || !known(kind) {
-			return displays
+		if !isText || !isNumber || size < 0 || size > float64(len(rest)) || len(displays)+len(warnings) == maxForms || !known(kind) {
+			return displays, warnings
 		}
-		displays = append(displays, core.Display{MIMEType: kind, Data: rest[:int(size)]})
+		if data := rest[:int(size)]; kind == warning {
+			warnings = append(warnings, sentence(data))
+		} else {
+			displays = append(displays, core.Display{MIMEType: kind, Data: data})
+		}
 		rest = rest[int(size):]
 	}
-	return displays
+	return displays, warnings
 }
 
 func known(kind string) bool {
 	switch kind {
-	case "text/plain", "text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "application/json":
+	case "text/plain", "text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "application/json", warning:
 		return true
 	}
 	return false
+}
+
+// sentence is one line that does nothing to whoever shows it.
+func sentence(data []byte) string {
+	return strings.Join(strings.Fields(core.PlainText(string(data[:min(len(data), maxWord)]))), " ")
 }
 
 // readAll copies at most limit bytes, whatever the file's other owner does meanwhile.

@@ -1,6 +1,7 @@
 package python
 
 import (
+	"fmt"
 	"os"
 	"reflect"
 	"strings"
@@ -46,12 +47,12 @@ func TestHostileDisplays(t *testing.T) {
 		"", "\n", "{}\n", "[[]]\n", `[["text/plain", 9]]` + "\nshort", `[["text/plain", -1]]` + "\nx", `[["text/plain", 1e99]]` + "\nx",
 		`[["text/x", 1]]` + "\nx", `[[1, "a"]]` + "\nx", strings.Repeat(" ", maxHead+1) + "[]\n", strings.Repeat("[", 10000),
 	} {
-		if got := parseDisplays(file(t, text)); len(got) > 0 {
-			t.Errorf("%.40q shows %+v", text, got)
+		if got, warnings := parseDisplays(file(t, text)); len(got)+len(warnings) > 0 {
+			t.Errorf("%.40q shows %+v %q", text, got, warnings)
 		}
 	}
 	many := "[" + strings.Repeat(`["text/plain", 0], `, 100) + `["text/plain", 0]]` + "\n"
-	if got := parseDisplays(file(t, many)); len(got) != maxForms {
+	if got, _ := parseDisplays(file(t, many)); len(got) != maxForms {
 		t.Errorf("%d forms", len(got))
 	}
 }
@@ -88,4 +89,19 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("%d variables", len(variables))
 		}
 	})
+}
+
+// TestWarnings: a warning is no display, and nothing in it does anything to who reads it.
+func TestWarnings(t *testing.T) {
+	text := "numpy 1 is\n\x1b[31mimported"
+	head := fmt.Sprintf(`[["warning", %d], ["text/plain", 1]]`+"\n", len(text))
+	got, ok := parseAnswer("end t 0 2 0", "t", file(t, head+text+"7"))
+	want := Answer{Warnings: []string{"numpy 1 is imported"}, Displays: []core.Display{{MIMEType: "text/plain", Data: []byte("7")}}}
+	if !ok || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v", got)
+	}
+	long := file(t, fmt.Sprintf(`[["warning", %d]]`+"\n%s", 5000, strings.Repeat("x", 5000)))
+	if got, _ := parseAnswer("end t 0 1 0", "t", long); len(got.Warnings) != 1 || len(got.Warnings[0]) != maxWord {
+		t.Errorf("a long warning is %q", got.Warnings)
+	}
 }

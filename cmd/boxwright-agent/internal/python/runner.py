@@ -30,9 +30,10 @@ TOP_LEVEL_AWAIT = 0x2000
 COROUTINE = 0x80
 
 
-def serve(control, modules):
-    """Returns in a process that is to become a program, with the socket on which it is told which."""
-    load_while_idle(control, modules)
+def serve(control, loaded, modules):
+    """Returns in a process that is to become a program, with the socket on which it is told which. A copy may be asked
+    for that does this too, and finds more loaded."""
+    load_while_idle(control, loaded, modules)
     while True:
         message, descriptors = receive(control)
         if not message:
@@ -45,24 +46,28 @@ def serve(control, modules):
         if child == 0:
             if fork_again(control):
                 control.close()
-                close_quietly(LOADED)
-                return _socket.socket(fileno=descriptors[0])
+                if modules:
+                    os.close(loaded)
+                channel = _socket.socket(fileno=descriptors[0])
+                if message == b"base":
+                    return serve(channel, descriptors[1], modules + preloads(sys.argv[1:]))
+                return channel
             os._exit(0)
         for descriptor in descriptors:
             os.close(descriptor)
         if child:
             os.waitpid(child, 0)
-        load_while_idle(control, modules)
+        load_while_idle(control, loaded, modules)
 
 
-def load_while_idle(control, modules):
+def load_while_idle(control, loaded, modules):
     """Loads one module after the other, until there is none left or a request waits."""
     while modules and not has_message(control):
         load(modules.pop(0))
         if not modules:
             gc.collect()
             gc.freeze()
-            os.close(LOADED)
+            os.close(loaded)
 
 
 def has_message(control):
@@ -492,7 +497,7 @@ def preloads(names):
 def main():
     control = _socket.socket(fileno=CONTROL)
     control.send(b"ready " + sys.version.split()[0].encode())
-    channel = serve(control, LATER + preloads(sys.argv[1:]))
+    channel = serve(control, LOADED, LATER)
     make_ready()
     message, descriptors = receive(channel)
     if not message:

@@ -142,7 +142,8 @@ class Session:
     def run(self, request, source):
         if request["dir"]:
             os.chdir(request["dir"])
-        add_packages(request["python_path"])
+        for clash in add_packages(request["python_path"]):
+            self.shown.add(WARNING, clash.encode("utf-8", "replace"))
         self.count += 1
         path = os.path.join(self.folder, "cell-%d.py" % self.count)
         text = self.keep(path, source)
@@ -308,8 +309,9 @@ def guarded(step):
 
 
 def add_packages(folders):
-    """Puts packages that have been installed meanwhile before the image's own."""
-    for folder in folders:
+    """Puts packages that have been installed meanwhile before those that were there, and returns what to warn of."""
+    clashes = []
+    for folder in reversed(folders):
         if folder in sys.path:
             continue
         before = list(sys.path)
@@ -317,9 +319,59 @@ def add_packages(folders):
         added = [entry for entry in sys.path if entry not in before]
         place = len(LIBRARY) if before[: len(LIBRARY)] == LIBRARY else len(before)
         sys.path[:] = before[:place] + added + before[place:]
+        put_first("PYTHONPATH", folder)
+        put_first("PATH", os.path.join(folder, "bin"))
+        try:
+            clashes.extend(find_clashes(folder))
+        except Exception:
+            pass  # the code may have put anything into sys.modules
     if folders:
         for finder in list(sys.path_importer_cache.values()):
             getattr(finder, "invalidate_caches", int)()
+    return clashes
+
+
+def put_first(variable, folder):
+    """Has programs that the code starts find the packages too."""
+    have = os.environ.get(variable)
+    if os.path.isdir(folder):
+        os.environ[variable] = folder + ":" + have if have else folder
+
+
+def find_clashes(folder):
+    """Yields a sentence for each package that is in use already in another version than the folder's."""
+    names = os.listdir(folder)
+    for name in sorted(names):
+        module = sys.modules.get(name[:-3] if name.endswith(".py") else name)
+        path = getattr(module, "__file__", None)
+        if not isinstance(path, str) or path.startswith(folder + "/"):
+            continue
+        home = os.path.dirname(path) if name.endswith(".py") else os.path.dirname(os.path.dirname(path))
+        package = name[:-3] if name.endswith(".py") else name
+        new, old = version(package, folder, names), version(package, home, os.listdir(home))
+        if new != old:
+            yield "%s %s is imported already: the %s that was added is not used by code that runs in this interpreter" % (
+                package,
+                old or "of another origin",
+                new or "one",
+            )
+
+
+def version(package, folder, names):
+    """Returns the version of the distribution that a package comes with; "" if that is not known."""
+    found = [name for name in names if name.endswith(".dist-info")]
+    alike = [name for name in found if name.split("-")[0].lower() == package.lower()]
+    for name in alike or [name for name in found if lists(os.path.join(folder, name, "RECORD"), package)]:
+        return name[: -len(".dist-info")].partition("-")[2]
+    return ""
+
+
+def lists(record, package):
+    try:
+        with open(record, encoding="utf-8") as lines:
+            return any(line.startswith((package + "/", package + ".py,")) for line in lines)
+    except OSError:
+        return False
 
 
 def ends_quietly(text, node):

@@ -10,6 +10,7 @@ RICH = (
     ("image/png", "_repr_png_"),
     ("image/jpeg", "_repr_jpeg_"),
 )
+WARNING = "warning"  # a sentence for the record; no form of a value
 FORMS = tuple(kind for kind, method in RICH) + ("application/json",)
 
 

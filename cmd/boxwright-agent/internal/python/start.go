@@ -23,9 +23,24 @@ func (w *Warm) start() error {
 		return core.Errorf(core.ErrUnsupported, "the image has no Python interpreter").
 			WithHint("use an image that has python3, such as python:3.11-slim")
 	}
+	n, err := w.begin()
+	if err != nil {
+		return err
+	}
+	n.calm = make(chan struct{})
+	w.now = n
+	go w.settle(n)
+	return nil
+}
+
+// begin starts an interpreter, or has one copied, that takes requests.
+func (w *Warm) begin() (*waiting, error) {
+	if w.base != nil {
+		return w.base.branch()
+	}
 	n, err := w.spawn()
 	if err != nil {
-		return core.Errorf(core.ErrExhausted, "the image's Python could not be started: %w", err)
+		return nil, core.Errorf(core.ErrExhausted, "the image's Python could not be started: %w", err)
 	}
 	_ = n.conn.SetDeadline(time.Now().Add(startTime))
 	hello, err := n.receive()
@@ -33,13 +48,47 @@ func (w *Warm) start() error {
 		last := n.lastWords()
 		n.end()
 		_, _ = n.log.Close(), n.loaded.Close()
-		return core.Errorf(core.ErrUnsupported, "the image's Python at %s does not work: %s", w.config.Path, last).
+		return nil, core.Errorf(core.ErrUnsupported, "the image's Python at %s does not work: %s", w.config.Path, last).
 			WithHint("Python 3.8 or newer is needed")
 	}
 	_ = n.log.Close()
-	w.now = n
-	go w.settle(n)
-	return nil
+	return n, nil
+}
+
+// branch has the interpreter make a copy that takes requests itself and loads more.
+func (w *Warm) branch() (*waiting, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, err := w.tryBranch()
+	if core.KindOf(err) == core.ErrUnavailable { // the interpreter is dead or stopped; nobody noticed
+		w.stop()
+		n, err = w.tryBranch()
+	}
+	return n, err
+}
+
+func (w *Warm) tryBranch() (*waiting, error) {
+	if err := w.start(); err != nil {
+		return nil, err
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, core.Errorf(core.ErrExhausted, "no socket for the interpreter: %w", err)
+	}
+	defer theirs.Close() //nolint:errcheck // the copy has its own
+	loaded, theirEnd, err := os.Pipe()
+	if err != nil {
+		_ = ours.Close()
+		return nil, core.Errorf(core.ErrExhausted, "no pipe for the interpreter: %w", err)
+	}
+	defer theirEnd.Close() //nolint:errcheck // the copy has its own
+	mark := w.reaper.Mark()
+	pid, err := w.now.fork("base", theirs, theirEnd)
+	if err != nil {
+		_, _ = ours.Close(), loaded.Close()
+		return nil, err
+	}
+	return &waiting{process: process{pid: pid, conn: ours, died: w.reaper.Wait(pid, mark)}, loaded: loaded}, nil
 }
 
 // settle has a copy made once the interpreter has loaded what programs are to find loaded. A program that
@@ -50,6 +99,7 @@ func (w *Warm) settle(n *waiting) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n.settled = true
+	close(n.calm)
 	if w.now == n && n.alive() && (w.ready == nil || !w.ready.alive()) {
 		w.drop()
 		_ = w.copy() // or the next run makes one, and reports what is wrong

@@ -42,7 +42,7 @@ var source []byte
 type Config struct {
 	Path    string   // of the interpreter
 	Env     []string // of the waiting interpreter; programs get their own
-	Preload []string // modules that programs find loaded; a missing one is left out
+	Preload []string // modules that programs of Loaded find loaded; a missing one is left out
 }
 
 // Warm is an interpreter that waits, and a copy of it that is ready to become a program. Both are made
@@ -50,6 +50,7 @@ type Config struct {
 type Warm struct {
 	config Config
 	reaper *reaper.Reaper
+	base   *Warm // whose interpreter this one's is a copy of; nil if it is started by itself
 
 	mu    sync.Mutex
 	now   *waiting // nil when there is none
@@ -59,9 +60,10 @@ type Warm struct {
 // waiting is the interpreter that copies are made of.
 type waiting struct {
 	process
-	log     *os.File // its stderr, until it is ready
-	loaded  *os.File // ends once everything is loaded
-	settled bool     // it has; needs the lock
+	log     *os.File      // its stderr, until it is ready; nil for a copy
+	loaded  *os.File      // ends once everything is loaded
+	settled bool          // it has; needs the lock
+	calm    chan struct{} // closed then
 }
 
 // ready is a copy.
@@ -96,6 +98,10 @@ type Process struct {
 // New returns one that is not started yet.
 func New(config Config, r *reaper.Reaper) *Warm { return &Warm{config: config, reaper: r} }
 
+// Loaded returns one whose interpreter is a copy of this one's that has the preloads besides: the two share what
+// they have in memory.
+func (w *Warm) Loaded() *Warm { return &Warm{config: w.config, reaper: w.reaper, base: w} }
+
 // PIDs returns the processes that wait.
 func (w *Warm) PIDs() []int {
 	w.mu.Lock()
@@ -118,6 +124,20 @@ func (w *Warm) Start() error {
 		return err
 	}
 	return w.prime()
+}
+
+// Settle is Start, and returns once what is loaded beforehand is loaded.
+func (w *Warm) Settle() error {
+	if err := w.Start(); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	now := w.now
+	w.mu.Unlock()
+	if now != nil {
+		<-now.calm
+	}
+	return nil
 }
 
 // Stop ends what waits, also if somebody else has killed it before.
@@ -187,7 +207,7 @@ func (w *Warm) copy() error {
 	}
 	defer theirs.Close() //nolint:errcheck // the copy has its own
 	mark := w.reaper.Mark()
-	pid, err := w.now.fork(theirs)
+	pid, err := w.now.fork("fork", theirs)
 	if err != nil {
 		_ = ours.Close()
 		return err
@@ -196,13 +216,17 @@ func (w *Warm) copy() error {
 	return nil
 }
 
-// fork asks for a copy that has the socket.
-func (n *waiting) fork(socket *os.File) (int, error) {
+// fork asks for a copy that has the socket, and what else is given.
+func (n *waiting) fork(what string, files ...*os.File) (int, error) {
 	gone := func(err error) error {
 		return core.Errorf(core.ErrUnavailable, "the waiting interpreter is gone: %w", err).WithHint("try again")
 	}
 	_ = n.conn.SetDeadline(time.Now().Add(answerTime))
-	if _, _, err := n.conn.WriteMsgUnix([]byte("fork"), unix.UnixRights(int(socket.Fd())), nil); err != nil {
+	var descriptors []int
+	for _, file := range files {
+		descriptors = append(descriptors, int(file.Fd()))
+	}
+	if _, _, err := n.conn.WriteMsgUnix([]byte(what), unix.UnixRights(descriptors...), nil); err != nil {
 		return 0, gone(err)
 	}
 	answer, err := n.receive()

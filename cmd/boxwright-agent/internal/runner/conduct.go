@@ -81,6 +81,9 @@ func (r *Runner) perform(run *Run) (core.Exit, error) {
 	if err != nil {
 		return core.Exit{}, err
 	}
+	if err := checkPackages(run.spec.PythonPath); err != nil {
+		return core.Exit{}, err
+	}
 	streams, err := newStdio(run.spec.Stdin != nil || run.spec.OpenStdin)
 	if err != nil {
 		return core.Exit{}, err
@@ -118,6 +121,16 @@ func (r *Runner) perform(run *Run) (core.Exit, error) {
 	exit.Stdout, exit.Stderr = output(run.captures[0]), output(run.captures[1])
 	r.compare(&exit, before, why.cause)
 	return exit, nil
+}
+
+// checkPackages has the host learn that packages are gone before the program does.
+func checkPackages(folders []string) error {
+	for _, folder := range folders {
+		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+			return core.Errorf(core.ErrDependency, "the folder of packages %q is not there", folder)
+		}
+	}
+	return nil
 }
 
 // workingDir resolves a run's folder and makes sure that it can be used.

@@ -48,10 +48,7 @@ func environment(base map[string]string, spec core.RunSpec) map[string]string {
 	for _, folder := range spec.PythonPath {
 		bins = append(bins, filepath.Join(folder, "bin"))
 	}
-	if len(spec.PythonPath) > 0 {
-		bins = append(bins, filepath.Join(core.GuestEnvironment, "bin"))
-	}
-	bins = slices.DeleteFunc(slices.Compact(bins), func(bin string) bool {
+	bins = slices.DeleteFunc(bins, func(bin string) bool {
 		info, err := os.Stat(bin)
 		return err != nil || !info.IsDir()
 	})

@@ -49,6 +49,7 @@ func (e end) addTo(exit *core.Exit) {
 		return
 	}
 	exit.Code, exit.Displays = a.Code, a.Displays
+	exit.Warnings = append(exit.Warnings, a.Warnings...)
 	if a.Interrupted {
 		exit.Signal = "SIGINT"
 	}

@@ -164,8 +164,8 @@ func commonBreakers() map[string]func(execution.Backend) Mutant {
 				mu.Lock()
 				defer mu.Unlock()
 				have, err := b.List(ctx, s.Labels.Instance)
-				if err == nil && len(have.Boxes) > 0 {
-					return core.Box{}, core.Errorf(core.ErrExhausted, "one at a time")
+				if err == nil && len(have.Boxes) > 1 {
+					return core.Box{}, core.Errorf(core.ErrExhausted, "two at a time")
 				}
 				return b.Create(ctx, s)
 			})(b)

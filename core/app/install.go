@@ -1,0 +1,157 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
+)
+
+// install is one environment being installed: in a box that has the network but none of the user's code, into a
+// volume that no other box has. A second box, which runs nothing but the agent, then puts it into its zone.
+type install struct {
+	*Service
+	*place
+	zone         core.Mount
+	key          string
+	image        core.Image
+	requirements []core.Requirement
+	tenant       string
+}
+
+func (i *install) do(ctx context.Context, progress func(core.Progress)) (core.Environment, error) {
+	ctx, cancel := context.WithTimeout(ctx, i.settings.InstallLimit)
+	defer cancel()
+	name := "boxwright-env-" + i.key[:16] + "-" + i.ports.NewID()[:8]
+	defer i.removeVolume(i.place, name) // also if an engine that was cut off has made it all the same
+	volume, err := i.backend.EnsureVolume(ctx, core.Volume{Name: name, Labels: i.labels(core.PurposeEnvironment)})
+	if err != nil {
+		return core.Environment{}, err
+	}
+	installed, err := i.fill(ctx, volume, progress)
+	if err != nil {
+		return core.Environment{}, i.explain(ctx, err)
+	}
+	progress(core.Progress{Phase: core.PhaseDependencies, Message: "keeping what was installed"})
+	e, err := i.keep(ctx, volume, i.describe(installed))
+	return e, i.explain(ctx, err)
+}
+
+// describe is the environment that is to be, with a name that nobody guesses.
+func (i *install) describe(installed core.Installed) core.Environment {
+	e := core.Environment{
+		Key: i.key, Backend: i.name, Zone: i.zone.Volume, Folder: strings.ToLower(rand.Text()), Language: core.LanguagePython,
+		Lock: installed.Lock, Report: installed.Report, Created: i.ports.Now(), Used: i.ports.Now(),
+	}
+	for _, r := range i.requirements {
+		e.Names = append(e.Names, r.String())
+	}
+	return e
+}
+
+// fill returns once the installer's box is gone: nothing writes to the volume any more.
+func (i *install) fill(ctx context.Context, volume core.Volume, progress func(core.Progress)) (installed core.Installed, err error) {
+	mounts := []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironment, Writable: true}}
+	if i.ports.Installer.UsesCache() {
+		cache, err := i.backend.EnsureVolume(ctx, core.Volume{
+			Name:   cacheName(i.ports.Instance, i.name, i.image),
+			Labels: i.labels(core.PurposeCache),
+		})
+		if err != nil {
+			return core.Installed{}, err
+		}
+		mounts = append(mounts, core.Mount{Volume: cache.Name, Path: core.GuestCache, Writable: true})
+	}
+	progress(core.Progress{Phase: core.PhaseDependencies, Message: "starting the installer"})
+	spec := core.BoxSpec{
+		Image: i.image.Ref, Digest: i.image.Digest, Limits: i.settings.InstallSize, Network: i.ports.Installer.Network(), Mounts: mounts,
+		Labels: core.Labels{Tenant: i.tenant, Purpose: core.PurposeInstall}, Unenforced: i.unenforced(),
+	}
+	err = i.within(ctx, i.place, spec, func(guest execution.Guest) error {
+		installed, err = i.ports.Installer.Install(ctx, guest, i.requirements, progress)
+		return err
+	})
+	return installed, err
+}
+
+// within does something in a box of its own that is nobody's run, and returns once the box is gone.
+func (s *Service) within(ctx context.Context, on *place, spec core.BoxSpec, do func(execution.Guest) error) error {
+	ticket, err := s.admit(ctx, claim{tenant: spec.Labels.Tenant, backend: on.name, memory: spec.Limits.MemoryBytes, kind: claimBox}, nil)
+	if err != nil {
+		return err
+	}
+	defer ticket.release()
+	box, err := s.boxes.open(ctx, on, spec, s.settings.InstallLimit)
+	if err != nil {
+		return err
+	}
+	ticket.follow(s.boxes, box.ID)
+	err = do(box.guest)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	if removeErr := box.remove(closing); removeErr != nil {
+		box.discard()
+		return errors.Join(err, removeErr)
+	}
+	return err
+}
+
+// unenforced: an installer that runs no code of packages may have limits that do not hold; one that
+// does is under the operator's policy like any code.
+func (i *install) unenforced() core.Unenforced {
+	if i.ports.Installer.UsesCache() {
+		return core.UnenforcedWarn
+	}
+	return i.settings.Unenforced
+}
+
+// cacheName gives each image a download cache of its own: what the programs of one image wrote is
+// not what those of another, better trusted one run. Nor do two backends share one: they differ in
+// how well they hold a program in.
+func cacheName(instance, backend string, image core.Image) string {
+	sum := sha256.Sum256([]byte(backend + "\n" + image.Digest))
+	return "boxwright-cache-" + instance + "-" + hex.EncodeToString(sum[:6])
+}
+
+func (i *install) explain(ctx context.Context, err error) error {
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return core.Errorf(core.ErrDependency, "installing %s took longer than %s", i.names(), i.settings.InstallLimit).
+			WithHint("ask for fewer packages, or ask the operator to raise dependencies.timeout")
+	}
+	return err
+}
+
+func (i *install) names() string {
+	names := make([]string, len(i.requirements))
+	for n, r := range i.requirements {
+		names[n] = r.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+func (i *install) labels(purpose core.Purpose) core.Labels {
+	return core.Labels{Instance: i.ports.Instance, Server: i.ports.Server, Tenant: i.tenant, Purpose: purpose}
+}
+
+// removeVolume removes what an install needed, in the background. The box that holds the volume may itself just be
+// on its way out. The sweep finds what could not be removed.
+func (s *Service) removeVolume(on *place, name string) {
+	s.boxes.work.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
+		defer cancel()
+		err := on.backend.RemoveVolume(ctx, name)
+		for errors.Is(err, core.ErrUnavailable) && ctx.Err() == nil {
+			time.Sleep(removePause)
+			err = on.backend.RemoveVolume(ctx, name)
+		}
+		if err != nil {
+			s.ports.Log.Warn("a volume could not be removed; the next sweep tries again", "backend", on.name, "volume", name, "error", err)
+		}
+	})
+}
