@@ -184,14 +184,28 @@ func structured(r core.Record) runResult {
 	return result
 }
 
-// shownValues joins what the code showed as text.
+// maxShown bounds the values that the code showed as text, in bytes.
+const maxShown = 100 << 10
+
+// shownValues joins what the code showed as text, the last first to have room: it is the cell's value.
 func shownValues(displays []core.Display) string {
 	var values []string
-	for _, d := range displays {
-		if d.MIMEType == "text/plain" {
-			values = append(values, core.PlainText(string(d.Data)))
+	room, left := maxShown, 0
+	for _, d := range slices.Backward(displays) {
+		if d.MIMEType != "text/plain" {
+			continue
 		}
+		text := core.PlainText(string(d.Data))
+		if room -= len(text); room < 0 && len(values) > 0 {
+			left++
+			continue
+		}
+		values = append(values, clip(text, maxShown))
 	}
+	if left > 0 {
+		values = append(values, fmt.Sprintf("… (%d values before are not shown here)", left))
+	}
+	slices.Reverse(values)
 	return strings.Join(values, "\n")
 }
 

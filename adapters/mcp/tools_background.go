@@ -47,10 +47,12 @@ func (s *Server) getRun() tool {
 	}
 }
 
-// maxPiece is how many bytes of output one answer of read_output has at most, and usualPiece when none is asked for.
+// maxPiece is how many bytes of output one answer of read_output has at most, and usualPiece when none is asked for;
+// the least holds any character, so that reading on goes on.
 const (
 	maxPiece   = 256 << 10
 	usualPiece = 32 << 10
+	leastPiece = 4
 )
 
 func (s *Server) readOutput() tool {
@@ -65,10 +67,12 @@ func (s *Server) readOutput() tool {
 			runParam(),
 			{name: "stream", description: "which output", schema: map[string]any{"type": "string", "enum": []core.Stream{core.Stdout, core.Stderr}, "default": core.Stdout}},
 			whole("offset", "bytes to skip", 0, 0),
-			whole("limit", fmt.Sprintf("bytes to return, at most %d", maxPiece), 1, usualPiece),
+			whole("limit", fmt.Sprintf("bytes to return, %d to %d", leastPiece, maxPiece), leastPiece, usualPiece),
 		},
 		output: map[string]any{"type": "object", "properties": map[string]any{
-			"text": text, "offset": number, "next_offset": number, "total_bytes": number, "ended": map[string]any{"type": "boolean"},
+			"text": text, "offset": number, "next_offset": number, "total_bytes": number,
+			"kept_bytes": map[string]any{"type": "integer", "description": "how many bytes from the beginning can be read; what was printed after them is gone"},
+			"ended":      map[string]any{"type": "boolean"},
 		}},
 		readOnly: true,
 		handle:   s.output,
@@ -100,8 +104,8 @@ func (s *Server) output(ctx context.Context, c call) (*mcp.CallToolResult, error
 	if err != nil {
 		return nil, err
 	}
-	if limit < 1 || limit > maxPiece {
-		return nil, core.Errorf(core.ErrInvalid, "limit is %d; it must be from 1 to %d", limit, maxPiece)
+	if limit < leastPiece || limit > maxPiece {
+		return nil, core.Errorf(core.ErrInvalid, "limit is %d; it must be from %d to %d", limit, leastPiece, maxPiece)
 	}
 	piece, err := s.cases.ReadOutput(ctx, s.options.Tenant, id, stream, offset, limit)
 	if err != nil {
@@ -122,9 +126,12 @@ func pieceResult(piece core.OutputPiece) *mcp.CallToolResult {
 	if piece.Ended {
 		state = "the run has ended"
 	}
+	if piece.Kept < piece.Total {
+		state += fmt.Sprintf("; what was printed after the first %d bytes is gone", piece.Kept)
+	}
 	head := fmt.Sprintf("bytes %d to %d of %d; %s\n\n", piece.Offset, next, piece.Total, state)
 	return structuredResult(head+text, map[string]any{
-		"text": text, "offset": piece.Offset, "next_offset": next, "total_bytes": piece.Total, "ended": piece.Ended,
+		"text": text, "offset": piece.Offset, "next_offset": next, "total_bytes": piece.Total, "kept_bytes": piece.Kept, "ended": piece.Ended,
 	})
 }
 
