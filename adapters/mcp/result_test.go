@@ -1,0 +1,48 @@
+package mcp
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+func TestShownValuesAreBounded(t *testing.T) {
+	display := func(text string) core.Display { return core.Display{MIMEType: "text/plain", Data: []byte(text)} }
+	long := strings.Repeat("x", maxShown-1)
+	for name, c := range map[string]struct {
+		displays []core.Display
+		want     string
+	}{
+		"none":              {nil, ""},
+		"in their order":    {[]core.Display{display("a"), {MIMEType: "text/html", Data: []byte("<b>")}, display("b")}, "a\nb"},
+		"as much as fits":   {[]core.Display{display("a"), display(long)}, "a\n" + long},
+		"the last has room": {[]core.Display{display("a"), display("b"), display(long), display("c")}, "… (2 values before are not shown here)\n" + long + "\nc"},
+		"one that is long":  {[]core.Display{display(long + "yz")}, long + "y…"},
+	} {
+		if got := shownValues(c.displays); got != c.want {
+			t.Errorf("%s: got %d bytes, %.60q, want %d, %.60q", name, len(got), got, len(c.want), c.want)
+		}
+	}
+}
+
+func TestPieceSaysWhatIsGone(t *testing.T) {
+	for _, c := range []struct {
+		piece core.OutputPiece
+		says  string
+	}{
+		{core.OutputPiece{Data: []byte("ab"), Total: 10, Kept: 10}, "bytes 0 to 2 of 10; more may come\n"},
+		{core.OutputPiece{Data: []byte("ab"), Total: 10, Kept: 10, Ended: true}, "bytes 0 to 2 of 10; the run has ended\n"},
+		{core.OutputPiece{Data: []byte("ab"), Total: 10, Kept: 2, Ended: true}, "bytes 0 to 2 of 10; the run has ended; what was printed after the first 2 bytes is gone\n"},
+	} {
+		result := pieceResult(c.piece)
+		if text := result.Content[0].(mcp.TextContent).Text; !strings.HasPrefix(text, c.says) {
+			t.Errorf("got %q, want %q", text, c.says)
+		}
+		if kept := result.StructuredContent.(map[string]any)["kept_bytes"]; kept != c.piece.Kept {
+			t.Errorf("kept_bytes is %v, want %d", kept, c.piece.Kept)
+		}
+	}
+}
