@@ -21,7 +21,12 @@ func tree(t *testing.T, make func(at func(name string) string)) (source, target 
 	t.Helper()
 	source, zone := t.TempDir(), t.TempDir()
 	make(func(name string) string { return filepath.Join(source, name) })
-	return source, filepath.Join(zone, core.ZoneFolder, "abc")
+	target = filepath.Join(zone, core.ZoneFolder, "abc")
+	t.Cleanup(func() { // what is read-only is not removed with the test's folders
+		_ = Drop(target)
+		_ = os.Chmod(filepath.Dir(target), 0o700)
+	})
+	return source, target
 }
 
 func must(t *testing.T, err error) {
@@ -35,6 +40,19 @@ func write(t *testing.T, name, content string, mode fs.FileMode) {
 	t.Helper()
 	must(t, os.WriteFile(name, []byte(content), mode))
 	must(t, os.Chmod(name, mode))
+}
+
+// names are those in the zone of a copy, which shows them to nobody but root.
+func names(t *testing.T, target string) (names []string) {
+	t.Helper()
+	zone := filepath.Dir(target)
+	must(t, os.Chmod(zone, 0o700))
+	entries, err := os.ReadDir(zone)
+	must(t, err)
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
 }
 
 // all are the entries of a copy, as "mode name = content" or "-> link".
@@ -133,8 +151,8 @@ func TestRefused(t *testing.T) {
 			if core.KindOf(err) != core.ErrDependency || !strings.Contains(err.Error(), "the packages are not kept: they hold "+c.want) {
 				t.Errorf("got %v", err)
 			}
-			if left, err := os.ReadDir(filepath.Dir(target)); err != nil || len(left) > 0 {
-				t.Errorf("left %v, %v", left, err)
+			if left := names(t, target); len(left) > 0 {
+				t.Errorf("left %q", left)
 			}
 		})
 	}
@@ -143,7 +161,8 @@ func TestRefused(t *testing.T) {
 // TestHalfOfAnother: what a crash left is not added to, and what is there is not replaced.
 func TestHalfOfAnother(t *testing.T) {
 	source, target := tree(t, func(in func(string) string) { write(t, in("f"), "new", 0o600) })
-	must(t, os.MkdirAll(target+unfinished+"/old", 0o500))
+	must(t, os.MkdirAll(target+unfinished+"/old", 0o700))
+	must(t, os.Chmod(target+unfinished, 0o500))
 	_, err := Copy(source, target, roomy)
 	if got := all(t, target); err != nil || len(got) != 2 || got[1] != "-r--r--r-- f = new" {
 		t.Errorf("the copy is %q, %v", got, err)
@@ -176,8 +195,8 @@ func TestDrop(t *testing.T) {
 	must(t, os.Mkdir(target+unfinished, 0o700))
 	must(t, os.Symlink(outside, filepath.Join(target+unfinished, "l")))
 	must(t, Drop(target, target+"z"))
-	if left, err := os.ReadDir(filepath.Dir(target)); err != nil || len(left) > 0 {
-		t.Errorf("left %v, %v", left, err)
+	if left := names(t, target); len(left) > 0 {
+		t.Errorf("left %q", left)
 	}
 	if content, err := os.ReadFile(filepath.Join(outside, "f")); string(content) != "stays" {
 		t.Errorf("what a link leads to is %q, %v", content, err)
