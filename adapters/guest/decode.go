@@ -90,7 +90,7 @@ func decodeFiles(sent []*guestv1.FileInfo, most int) (files []core.FileInfo, dro
 }
 
 // decodeEntries keeps what lies in a folder as it may be believed.
-func decodeEntries(sent []*guestv1.FileInfo) (entries []core.FileEntry, dropped int) {
+func decodeEntries(sent []*guestv1.FileEntry) (entries []core.FileEntry, dropped int) {
 	seen := map[string]bool{}
 	for _, file := range sent {
 		path := string(file.GetPath())

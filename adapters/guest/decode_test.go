@@ -101,7 +101,7 @@ func believableOutput(t *testing.T, o core.Output) {
 }
 
 func TestEntries(t *testing.T) {
-	sent := []*guestv1.FileInfo{
+	sent := []*guestv1.FileEntry{
 		{Path: []byte("a"), Size: 3, Kind: "file", ModifiedUs: 1e15},
 		{Path: []byte("d"), Size: 4096, Kind: "folder", ModifiedUs: -1},
 		{Path: []byte("l"), Size: 7, Kind: "link", ModifiedUs: math.MaxInt64},

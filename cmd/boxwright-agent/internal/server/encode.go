@@ -80,9 +80,9 @@ func encodeFiles(files []core.FileInfo) (sent []*guestv1.FileInfo) {
 	return sent
 }
 
-func encodeEntries(entries []core.FileEntry) (sent []*guestv1.FileInfo) {
+func encodeEntries(entries []core.FileEntry) (sent []*guestv1.FileEntry) {
 	for _, e := range entries {
-		sent = append(sent, &guestv1.FileInfo{
+		sent = append(sent, &guestv1.FileEntry{
 			Path: []byte(e.Path), Size: e.Size, Kind: string(e.Kind), ModifiedUs: e.Modified.UnixMicro(),
 		})
 	}

@@ -688,17 +688,13 @@ func (x *Display) GetData() []byte {
 	return nil
 }
 
-// FileInfo is a changed file, or what lies in a folder.
+// FileInfo is a changed file.
 type FileInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Relative to the workspace; any bytes but NUL.
 	Path []byte `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	// Bytes; 0 if it is no file.
-	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
-	// "file", "folder", "link" or "other"; only in lists.
-	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
-	// When it was changed, in microseconds since 1970; only in lists.
-	ModifiedUs    int64 `protobuf:"varint,4,opt,name=modified_us,json=modifiedUs,proto3" json:"modified_us,omitempty"`
+	// Bytes.
+	Size          int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -747,14 +743,73 @@ func (x *FileInfo) GetSize() int64 {
 	return 0
 }
 
-func (x *FileInfo) GetKind() string {
+// FileEntry is what lies in a folder.
+type FileEntry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Relative to the workspace; any bytes but NUL.
+	Path []byte `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// Bytes; 0 if it is no file.
+	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// "file", "folder", "link" or "other".
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// When it was changed, in microseconds since 1970.
+	ModifiedUs    int64 `protobuf:"varint,4,opt,name=modified_us,json=modifiedUs,proto3" json:"modified_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileEntry) Reset() {
+	*x = FileEntry{}
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileEntry) ProtoMessage() {}
+
+func (x *FileEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileEntry.ProtoReflect.Descriptor instead.
+func (*FileEntry) Descriptor() ([]byte, []int) {
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *FileEntry) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *FileEntry) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *FileEntry) GetKind() string {
 	if x != nil {
 		return x.Kind
 	}
 	return ""
 }
 
-func (x *FileInfo) GetModifiedUs() int64 {
+func (x *FileEntry) GetModifiedUs() int64 {
 	if x != nil {
 		return x.ModifiedUs
 	}
@@ -794,7 +849,7 @@ type Exit struct {
 
 func (x *Exit) Reset() {
 	*x = Exit{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[9]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -806,7 +861,7 @@ func (x *Exit) String() string {
 func (*Exit) ProtoMessage() {}
 
 func (x *Exit) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[9]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -819,7 +874,7 @@ func (x *Exit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exit.ProtoReflect.Descriptor instead.
 func (*Exit) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{9}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Exit) GetCode() int32 {
@@ -917,7 +972,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[10]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +984,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[10]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +997,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{10}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AttachRequest) GetId() string {
@@ -963,7 +1018,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[11]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -975,7 +1030,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[11]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -988,7 +1043,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{11}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AttachResponse) GetExit() *Exit {
@@ -1009,7 +1064,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[12]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1021,7 +1076,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[12]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1034,7 +1089,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{12}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *KillRequest) GetId() string {
@@ -1053,7 +1108,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[13]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1120,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[13]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1133,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{13}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{14}
 }
 
 // ReadOutputRequest names one stream of a run.
@@ -1098,7 +1153,7 @@ type ReadOutputRequest struct {
 
 func (x *ReadOutputRequest) Reset() {
 	*x = ReadOutputRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[14]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1110,7 +1165,7 @@ func (x *ReadOutputRequest) String() string {
 func (*ReadOutputRequest) ProtoMessage() {}
 
 func (x *ReadOutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[14]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1123,7 +1178,7 @@ func (x *ReadOutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadOutputRequest.ProtoReflect.Descriptor instead.
 func (*ReadOutputRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{14}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReadOutputRequest) GetId() string {
@@ -1171,7 +1226,7 @@ type ReadOutputResponse struct {
 
 func (x *ReadOutputResponse) Reset() {
 	*x = ReadOutputResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[15]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1183,7 +1238,7 @@ func (x *ReadOutputResponse) String() string {
 func (*ReadOutputResponse) ProtoMessage() {}
 
 func (x *ReadOutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[15]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1196,7 +1251,7 @@ func (x *ReadOutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadOutputResponse.ProtoReflect.Descriptor instead.
 func (*ReadOutputResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{15}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReadOutputResponse) GetData() []byte {
@@ -1242,7 +1297,7 @@ type WriteStdinRequest struct {
 
 func (x *WriteStdinRequest) Reset() {
 	*x = WriteStdinRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[16]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1254,7 +1309,7 @@ func (x *WriteStdinRequest) String() string {
 func (*WriteStdinRequest) ProtoMessage() {}
 
 func (x *WriteStdinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[16]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1267,7 +1322,7 @@ func (x *WriteStdinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteStdinRequest.ProtoReflect.Descriptor instead.
 func (*WriteStdinRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{16}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WriteStdinRequest) GetId() string {
@@ -1302,7 +1357,7 @@ type WriteStdinResponse struct {
 
 func (x *WriteStdinResponse) Reset() {
 	*x = WriteStdinResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[17]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1369,7 @@ func (x *WriteStdinResponse) String() string {
 func (*WriteStdinResponse) ProtoMessage() {}
 
 func (x *WriteStdinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[17]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1382,7 @@ func (x *WriteStdinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteStdinResponse.ProtoReflect.Descriptor instead.
 func (*WriteStdinResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{17}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WriteStdinResponse) GetTaken() int64 {
@@ -1346,7 +1401,7 @@ type VariablesRequest struct {
 
 func (x *VariablesRequest) Reset() {
 	*x = VariablesRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[18]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1358,7 +1413,7 @@ func (x *VariablesRequest) String() string {
 func (*VariablesRequest) ProtoMessage() {}
 
 func (x *VariablesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[18]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1371,7 +1426,7 @@ func (x *VariablesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VariablesRequest.ProtoReflect.Descriptor instead.
 func (*VariablesRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{18}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{19}
 }
 
 // VariablesResponse is what the interpreter says of its variables.
@@ -1385,7 +1440,7 @@ type VariablesResponse struct {
 
 func (x *VariablesResponse) Reset() {
 	*x = VariablesResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[19]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1397,7 +1452,7 @@ func (x *VariablesResponse) String() string {
 func (*VariablesResponse) ProtoMessage() {}
 
 func (x *VariablesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[19]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1410,7 +1465,7 @@ func (x *VariablesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VariablesResponse.ProtoReflect.Descriptor instead.
 func (*VariablesResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{19}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *VariablesResponse) GetVariables() []*Variable {
@@ -1439,7 +1494,7 @@ type Variable struct {
 
 func (x *Variable) Reset() {
 	*x = Variable{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[20]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1451,7 +1506,7 @@ func (x *Variable) String() string {
 func (*Variable) ProtoMessage() {}
 
 func (x *Variable) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[20]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1464,7 +1519,7 @@ func (x *Variable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Variable.ProtoReflect.Descriptor instead.
 func (*Variable) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{20}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Variable) GetName() string {
@@ -1517,7 +1572,7 @@ type WriteFileRequest struct {
 
 func (x *WriteFileRequest) Reset() {
 	*x = WriteFileRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[21]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1529,7 +1584,7 @@ func (x *WriteFileRequest) String() string {
 func (*WriteFileRequest) ProtoMessage() {}
 
 func (x *WriteFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[21]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1542,7 +1597,7 @@ func (x *WriteFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteFileRequest.ProtoReflect.Descriptor instead.
 func (*WriteFileRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{21}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WriteFileRequest) GetPath() []byte {
@@ -1575,7 +1630,7 @@ type WriteFileResponse struct {
 
 func (x *WriteFileResponse) Reset() {
 	*x = WriteFileResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[22]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1642,7 @@ func (x *WriteFileResponse) String() string {
 func (*WriteFileResponse) ProtoMessage() {}
 
 func (x *WriteFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[22]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1655,7 @@ func (x *WriteFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteFileResponse.ProtoReflect.Descriptor instead.
 func (*WriteFileResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{22}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{23}
 }
 
 // ReadFileRequest names a file.
@@ -1618,7 +1673,7 @@ type ReadFileRequest struct {
 
 func (x *ReadFileRequest) Reset() {
 	*x = ReadFileRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[23]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1630,7 +1685,7 @@ func (x *ReadFileRequest) String() string {
 func (*ReadFileRequest) ProtoMessage() {}
 
 func (x *ReadFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[23]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1643,7 +1698,7 @@ func (x *ReadFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFileRequest.ProtoReflect.Descriptor instead.
 func (*ReadFileRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{23}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReadFileRequest) GetPath() []byte {
@@ -1682,7 +1737,7 @@ type ReadFileResponse struct {
 
 func (x *ReadFileResponse) Reset() {
 	*x = ReadFileResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[24]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1694,7 +1749,7 @@ func (x *ReadFileResponse) String() string {
 func (*ReadFileResponse) ProtoMessage() {}
 
 func (x *ReadFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[24]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1707,7 +1762,7 @@ func (x *ReadFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFileResponse.ProtoReflect.Descriptor instead.
 func (*ReadFileResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{24}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReadFileResponse) GetData() []byte {
@@ -1744,7 +1799,7 @@ type ListFilesRequest struct {
 
 func (x *ListFilesRequest) Reset() {
 	*x = ListFilesRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[25]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1756,7 +1811,7 @@ func (x *ListFilesRequest) String() string {
 func (*ListFilesRequest) ProtoMessage() {}
 
 func (x *ListFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[25]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1769,7 +1824,7 @@ func (x *ListFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFilesRequest.ProtoReflect.Descriptor instead.
 func (*ListFilesRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{25}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListFilesRequest) GetDir() []byte {
@@ -1790,7 +1845,7 @@ func (x *ListFilesRequest) GetRecursive() bool {
 type ListFilesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// By path, which is relative to the workspace.
-	Files []*FileInfo `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
+	Files []*FileEntry `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
 	// There are more.
 	Cut           bool `protobuf:"varint,2,opt,name=cut,proto3" json:"cut,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1799,7 +1854,7 @@ type ListFilesResponse struct {
 
 func (x *ListFilesResponse) Reset() {
 	*x = ListFilesResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[26]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +1866,7 @@ func (x *ListFilesResponse) String() string {
 func (*ListFilesResponse) ProtoMessage() {}
 
 func (x *ListFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[26]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,10 +1879,10 @@ func (x *ListFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFilesResponse.ProtoReflect.Descriptor instead.
 func (*ListFilesResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{26}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{27}
 }
 
-func (x *ListFilesResponse) GetFiles() []*FileInfo {
+func (x *ListFilesResponse) GetFiles() []*FileEntry {
 	if x != nil {
 		return x.Files
 	}
@@ -1852,7 +1907,7 @@ type RemoveFileRequest struct {
 
 func (x *RemoveFileRequest) Reset() {
 	*x = RemoveFileRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[27]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1864,7 +1919,7 @@ func (x *RemoveFileRequest) String() string {
 func (*RemoveFileRequest) ProtoMessage() {}
 
 func (x *RemoveFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[27]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1877,7 +1932,7 @@ func (x *RemoveFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFileRequest.ProtoReflect.Descriptor instead.
 func (*RemoveFileRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{27}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RemoveFileRequest) GetPath() []byte {
@@ -1896,7 +1951,7 @@ type RemoveFileResponse struct {
 
 func (x *RemoveFileResponse) Reset() {
 	*x = RemoveFileResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[28]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +1963,7 @@ func (x *RemoveFileResponse) String() string {
 func (*RemoveFileResponse) ProtoMessage() {}
 
 func (x *RemoveFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[28]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +1976,7 @@ func (x *RemoveFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFileResponse.ProtoReflect.Descriptor instead.
 func (*RemoveFileResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{28}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{29}
 }
 
 // PreviewRequest names an image file.
@@ -1937,7 +1992,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[29]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2004,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[29]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2017,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{29}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PreviewRequest) GetPath() []byte {
@@ -1994,7 +2049,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[30]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2006,7 +2061,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[30]
+	mi := &file_boxwright_guest_v1_guest_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2019,7 +2074,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{30}
+	return file_boxwright_guest_v1_guest_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PreviewResponse) GetMimeType() string {
@@ -2099,8 +2154,11 @@ const file_boxwright_guest_v1_guest_proto_rawDesc = "" +
 	"\aspilled\x18\x04 \x01(\x03R\aspilled\":\n" +
 	"\aDisplay\x12\x1b\n" +
 	"\tmime_type\x18\x01 \x01(\tR\bmimeType\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"g\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"2\n" +
 	"\bFileInfo\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\fR\x04path\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\"h\n" +
+	"\tFileEntry\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x12\n" +
 	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x1f\n" +
@@ -2170,9 +2228,9 @@ const file_boxwright_guest_v1_guest_proto_rawDesc = "" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\"B\n" +
 	"\x10ListFilesRequest\x12\x10\n" +
 	"\x03dir\x18\x01 \x01(\fR\x03dir\x12\x1c\n" +
-	"\trecursive\x18\x02 \x01(\bR\trecursive\"Y\n" +
-	"\x11ListFilesResponse\x122\n" +
-	"\x05files\x18\x01 \x03(\v2\x1c.boxwright.guest.v1.FileInfoR\x05files\x12\x10\n" +
+	"\trecursive\x18\x02 \x01(\bR\trecursive\"Z\n" +
+	"\x11ListFilesResponse\x123\n" +
+	"\x05files\x18\x01 \x03(\v2\x1d.boxwright.guest.v1.FileEntryR\x05files\x12\x10\n" +
 	"\x03cut\x18\x02 \x01(\bR\x03cut\"'\n" +
 	"\x11RemoveFileRequest\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\fR\x04path\"\x14\n" +
@@ -2213,7 +2271,7 @@ func file_boxwright_guest_v1_guest_proto_rawDescGZIP() []byte {
 	return file_boxwright_guest_v1_guest_proto_rawDescData
 }
 
-var file_boxwright_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_boxwright_guest_v1_guest_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_boxwright_guest_v1_guest_proto_goTypes = []any{
 	(*DescribeRequest)(nil),    // 0: boxwright.guest.v1.DescribeRequest
 	(*DescribeResponse)(nil),   // 1: boxwright.guest.v1.DescribeResponse
@@ -2224,66 +2282,67 @@ var file_boxwright_guest_v1_guest_proto_goTypes = []any{
 	(*Output)(nil),             // 6: boxwright.guest.v1.Output
 	(*Display)(nil),            // 7: boxwright.guest.v1.Display
 	(*FileInfo)(nil),           // 8: boxwright.guest.v1.FileInfo
-	(*Exit)(nil),               // 9: boxwright.guest.v1.Exit
-	(*AttachRequest)(nil),      // 10: boxwright.guest.v1.AttachRequest
-	(*AttachResponse)(nil),     // 11: boxwright.guest.v1.AttachResponse
-	(*KillRequest)(nil),        // 12: boxwright.guest.v1.KillRequest
-	(*KillResponse)(nil),       // 13: boxwright.guest.v1.KillResponse
-	(*ReadOutputRequest)(nil),  // 14: boxwright.guest.v1.ReadOutputRequest
-	(*ReadOutputResponse)(nil), // 15: boxwright.guest.v1.ReadOutputResponse
-	(*WriteStdinRequest)(nil),  // 16: boxwright.guest.v1.WriteStdinRequest
-	(*WriteStdinResponse)(nil), // 17: boxwright.guest.v1.WriteStdinResponse
-	(*VariablesRequest)(nil),   // 18: boxwright.guest.v1.VariablesRequest
-	(*VariablesResponse)(nil),  // 19: boxwright.guest.v1.VariablesResponse
-	(*Variable)(nil),           // 20: boxwright.guest.v1.Variable
-	(*WriteFileRequest)(nil),   // 21: boxwright.guest.v1.WriteFileRequest
-	(*WriteFileResponse)(nil),  // 22: boxwright.guest.v1.WriteFileResponse
-	(*ReadFileRequest)(nil),    // 23: boxwright.guest.v1.ReadFileRequest
-	(*ReadFileResponse)(nil),   // 24: boxwright.guest.v1.ReadFileResponse
-	(*ListFilesRequest)(nil),   // 25: boxwright.guest.v1.ListFilesRequest
-	(*ListFilesResponse)(nil),  // 26: boxwright.guest.v1.ListFilesResponse
-	(*RemoveFileRequest)(nil),  // 27: boxwright.guest.v1.RemoveFileRequest
-	(*RemoveFileResponse)(nil), // 28: boxwright.guest.v1.RemoveFileResponse
-	(*PreviewRequest)(nil),     // 29: boxwright.guest.v1.PreviewRequest
-	(*PreviewResponse)(nil),    // 30: boxwright.guest.v1.PreviewResponse
-	nil,                        // 31: boxwright.guest.v1.RunSpec.EnvEntry
+	(*FileEntry)(nil),          // 9: boxwright.guest.v1.FileEntry
+	(*Exit)(nil),               // 10: boxwright.guest.v1.Exit
+	(*AttachRequest)(nil),      // 11: boxwright.guest.v1.AttachRequest
+	(*AttachResponse)(nil),     // 12: boxwright.guest.v1.AttachResponse
+	(*KillRequest)(nil),        // 13: boxwright.guest.v1.KillRequest
+	(*KillResponse)(nil),       // 14: boxwright.guest.v1.KillResponse
+	(*ReadOutputRequest)(nil),  // 15: boxwright.guest.v1.ReadOutputRequest
+	(*ReadOutputResponse)(nil), // 16: boxwright.guest.v1.ReadOutputResponse
+	(*WriteStdinRequest)(nil),  // 17: boxwright.guest.v1.WriteStdinRequest
+	(*WriteStdinResponse)(nil), // 18: boxwright.guest.v1.WriteStdinResponse
+	(*VariablesRequest)(nil),   // 19: boxwright.guest.v1.VariablesRequest
+	(*VariablesResponse)(nil),  // 20: boxwright.guest.v1.VariablesResponse
+	(*Variable)(nil),           // 21: boxwright.guest.v1.Variable
+	(*WriteFileRequest)(nil),   // 22: boxwright.guest.v1.WriteFileRequest
+	(*WriteFileResponse)(nil),  // 23: boxwright.guest.v1.WriteFileResponse
+	(*ReadFileRequest)(nil),    // 24: boxwright.guest.v1.ReadFileRequest
+	(*ReadFileResponse)(nil),   // 25: boxwright.guest.v1.ReadFileResponse
+	(*ListFilesRequest)(nil),   // 26: boxwright.guest.v1.ListFilesRequest
+	(*ListFilesResponse)(nil),  // 27: boxwright.guest.v1.ListFilesResponse
+	(*RemoveFileRequest)(nil),  // 28: boxwright.guest.v1.RemoveFileRequest
+	(*RemoveFileResponse)(nil), // 29: boxwright.guest.v1.RemoveFileResponse
+	(*PreviewRequest)(nil),     // 30: boxwright.guest.v1.PreviewRequest
+	(*PreviewResponse)(nil),    // 31: boxwright.guest.v1.PreviewResponse
+	nil,                        // 32: boxwright.guest.v1.RunSpec.EnvEntry
 }
 var file_boxwright_guest_v1_guest_proto_depIdxs = []int32{
-	31, // 0: boxwright.guest.v1.RunSpec.env:type_name -> boxwright.guest.v1.RunSpec.EnvEntry
+	32, // 0: boxwright.guest.v1.RunSpec.env:type_name -> boxwright.guest.v1.RunSpec.EnvEntry
 	2,  // 1: boxwright.guest.v1.RunRequest.spec:type_name -> boxwright.guest.v1.RunSpec
 	5,  // 2: boxwright.guest.v1.RunResponse.output:type_name -> boxwright.guest.v1.Chunk
-	9,  // 3: boxwright.guest.v1.RunResponse.exit:type_name -> boxwright.guest.v1.Exit
+	10, // 3: boxwright.guest.v1.RunResponse.exit:type_name -> boxwright.guest.v1.Exit
 	6,  // 4: boxwright.guest.v1.Exit.stdout:type_name -> boxwright.guest.v1.Output
 	6,  // 5: boxwright.guest.v1.Exit.stderr:type_name -> boxwright.guest.v1.Output
 	8,  // 6: boxwright.guest.v1.Exit.files:type_name -> boxwright.guest.v1.FileInfo
 	7,  // 7: boxwright.guest.v1.Exit.displays:type_name -> boxwright.guest.v1.Display
-	9,  // 8: boxwright.guest.v1.AttachResponse.exit:type_name -> boxwright.guest.v1.Exit
-	20, // 9: boxwright.guest.v1.VariablesResponse.variables:type_name -> boxwright.guest.v1.Variable
-	8,  // 10: boxwright.guest.v1.ListFilesResponse.files:type_name -> boxwright.guest.v1.FileInfo
+	10, // 8: boxwright.guest.v1.AttachResponse.exit:type_name -> boxwright.guest.v1.Exit
+	21, // 9: boxwright.guest.v1.VariablesResponse.variables:type_name -> boxwright.guest.v1.Variable
+	9,  // 10: boxwright.guest.v1.ListFilesResponse.files:type_name -> boxwright.guest.v1.FileEntry
 	0,  // 11: boxwright.guest.v1.GuestService.Describe:input_type -> boxwright.guest.v1.DescribeRequest
 	3,  // 12: boxwright.guest.v1.GuestService.Run:input_type -> boxwright.guest.v1.RunRequest
-	10, // 13: boxwright.guest.v1.GuestService.Attach:input_type -> boxwright.guest.v1.AttachRequest
-	12, // 14: boxwright.guest.v1.GuestService.Kill:input_type -> boxwright.guest.v1.KillRequest
-	14, // 15: boxwright.guest.v1.GuestService.ReadOutput:input_type -> boxwright.guest.v1.ReadOutputRequest
-	16, // 16: boxwright.guest.v1.GuestService.WriteStdin:input_type -> boxwright.guest.v1.WriteStdinRequest
-	18, // 17: boxwright.guest.v1.GuestService.Variables:input_type -> boxwright.guest.v1.VariablesRequest
-	21, // 18: boxwright.guest.v1.GuestService.WriteFile:input_type -> boxwright.guest.v1.WriteFileRequest
-	23, // 19: boxwright.guest.v1.GuestService.ReadFile:input_type -> boxwright.guest.v1.ReadFileRequest
-	25, // 20: boxwright.guest.v1.GuestService.ListFiles:input_type -> boxwright.guest.v1.ListFilesRequest
-	27, // 21: boxwright.guest.v1.GuestService.RemoveFile:input_type -> boxwright.guest.v1.RemoveFileRequest
-	29, // 22: boxwright.guest.v1.GuestService.Preview:input_type -> boxwright.guest.v1.PreviewRequest
+	11, // 13: boxwright.guest.v1.GuestService.Attach:input_type -> boxwright.guest.v1.AttachRequest
+	13, // 14: boxwright.guest.v1.GuestService.Kill:input_type -> boxwright.guest.v1.KillRequest
+	15, // 15: boxwright.guest.v1.GuestService.ReadOutput:input_type -> boxwright.guest.v1.ReadOutputRequest
+	17, // 16: boxwright.guest.v1.GuestService.WriteStdin:input_type -> boxwright.guest.v1.WriteStdinRequest
+	19, // 17: boxwright.guest.v1.GuestService.Variables:input_type -> boxwright.guest.v1.VariablesRequest
+	22, // 18: boxwright.guest.v1.GuestService.WriteFile:input_type -> boxwright.guest.v1.WriteFileRequest
+	24, // 19: boxwright.guest.v1.GuestService.ReadFile:input_type -> boxwright.guest.v1.ReadFileRequest
+	26, // 20: boxwright.guest.v1.GuestService.ListFiles:input_type -> boxwright.guest.v1.ListFilesRequest
+	28, // 21: boxwright.guest.v1.GuestService.RemoveFile:input_type -> boxwright.guest.v1.RemoveFileRequest
+	30, // 22: boxwright.guest.v1.GuestService.Preview:input_type -> boxwright.guest.v1.PreviewRequest
 	1,  // 23: boxwright.guest.v1.GuestService.Describe:output_type -> boxwright.guest.v1.DescribeResponse
 	4,  // 24: boxwright.guest.v1.GuestService.Run:output_type -> boxwright.guest.v1.RunResponse
-	11, // 25: boxwright.guest.v1.GuestService.Attach:output_type -> boxwright.guest.v1.AttachResponse
-	13, // 26: boxwright.guest.v1.GuestService.Kill:output_type -> boxwright.guest.v1.KillResponse
-	15, // 27: boxwright.guest.v1.GuestService.ReadOutput:output_type -> boxwright.guest.v1.ReadOutputResponse
-	17, // 28: boxwright.guest.v1.GuestService.WriteStdin:output_type -> boxwright.guest.v1.WriteStdinResponse
-	19, // 29: boxwright.guest.v1.GuestService.Variables:output_type -> boxwright.guest.v1.VariablesResponse
-	22, // 30: boxwright.guest.v1.GuestService.WriteFile:output_type -> boxwright.guest.v1.WriteFileResponse
-	24, // 31: boxwright.guest.v1.GuestService.ReadFile:output_type -> boxwright.guest.v1.ReadFileResponse
-	26, // 32: boxwright.guest.v1.GuestService.ListFiles:output_type -> boxwright.guest.v1.ListFilesResponse
-	28, // 33: boxwright.guest.v1.GuestService.RemoveFile:output_type -> boxwright.guest.v1.RemoveFileResponse
-	30, // 34: boxwright.guest.v1.GuestService.Preview:output_type -> boxwright.guest.v1.PreviewResponse
+	12, // 25: boxwright.guest.v1.GuestService.Attach:output_type -> boxwright.guest.v1.AttachResponse
+	14, // 26: boxwright.guest.v1.GuestService.Kill:output_type -> boxwright.guest.v1.KillResponse
+	16, // 27: boxwright.guest.v1.GuestService.ReadOutput:output_type -> boxwright.guest.v1.ReadOutputResponse
+	18, // 28: boxwright.guest.v1.GuestService.WriteStdin:output_type -> boxwright.guest.v1.WriteStdinResponse
+	20, // 29: boxwright.guest.v1.GuestService.Variables:output_type -> boxwright.guest.v1.VariablesResponse
+	23, // 30: boxwright.guest.v1.GuestService.WriteFile:output_type -> boxwright.guest.v1.WriteFileResponse
+	25, // 31: boxwright.guest.v1.GuestService.ReadFile:output_type -> boxwright.guest.v1.ReadFileResponse
+	27, // 32: boxwright.guest.v1.GuestService.ListFiles:output_type -> boxwright.guest.v1.ListFilesResponse
+	29, // 33: boxwright.guest.v1.GuestService.RemoveFile:output_type -> boxwright.guest.v1.RemoveFileResponse
+	31, // 34: boxwright.guest.v1.GuestService.Preview:output_type -> boxwright.guest.v1.PreviewResponse
 	23, // [23:35] is the sub-list for method output_type
 	11, // [11:23] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name
@@ -2312,7 +2371,7 @@ func file_boxwright_guest_v1_guest_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_boxwright_guest_v1_guest_proto_rawDesc), len(file_boxwright_guest_v1_guest_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
