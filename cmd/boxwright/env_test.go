@@ -29,6 +29,7 @@ func installed() []core.Environment {
 // envs runs a command on the environments of a new state folder.
 func envs(t *testing.T, list []core.Environment, args ...string) (out string, err error) {
 	t.Helper()
+	withoutSettings(t)
 	dir := t.TempDir()
 	database, err := sqlite.Open(filepath.Join(dir, databaseFile), sqlite.Options{})
 	if err != nil {

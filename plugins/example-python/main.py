@@ -76,7 +76,16 @@ class Service(BackendServiceBase):
         await self.answer(stream, lambda b, r: b.ensure_image(r.ref, r.policy))
 
     async def Create(self, stream):
-        await self.answer(stream, docker_cli.Backend.create)
+        """Make a box, and remove it again if the caller left before it could learn of it."""
+        made = []
+        try:
+            await self.answer(stream, lambda backend, spec: keep(backend.create(spec), made))
+            if stream.deadline and stream.deadline.time_remaining() <= 0:
+                raise GRPCError(Status.DEADLINE_EXCEEDED)
+        except BaseException:
+            if made:
+                asyncio.ensure_future(self.backend.destroy(made[0].box.id))
+            raise
 
     async def List(self, stream):
         await self.answer(stream, lambda b, r: b.list(r.instance))
@@ -107,6 +116,12 @@ class Service(BackendServiceBase):
             if agent.returncode is None:
                 agent.kill()
             await agent.wait()
+
+
+async def keep(work, results):
+    """Return the result of the work, and note it."""
+    results.append(await work)
+    return results[0]
 
 
 async def after(work, response):
