@@ -105,7 +105,12 @@ func (l agentLostError) Unwrap() error { return l.err }
 
 // make makes the container. The engine looks at once for what it mounts out of the agent's volume.
 func (e *engine) make(ctx context.Context, box *specgen.SpecGenerator, from origin) (string, error) {
+	leave, err := e.turn.take(ctx)
+	if err != nil {
+		return "", err
+	}
 	made, err := containers.CreateWithSpec(e.use(ctx), box, nil)
+	leave()
 	if err != nil && strings.Contains(err.Error(), "requested OCI runtime") {
 		return "", core.Errorf(core.ErrUnsupported, "the engine does not know the runtime %q of settings.runtime", box.OCIRuntime).
 			WithHint("add the runtime to the engine's containers.conf, or set settings.runtime to one that it knows")

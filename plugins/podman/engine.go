@@ -46,6 +46,7 @@ type engine struct {
 	filled  daemon.Set // agent volumes that are known to be whole
 	folders sync.Map   // where the engine keeps agent volumes, by name
 	filling sync.Mutex
+	turn    turn
 }
 
 // connect makes the connection. The bindings refuse services that are too old for them.
@@ -54,7 +55,7 @@ func (f *finder) connect(ctx context.Context, at daemon.Endpoint) (*engine, erro
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{api: api, values: values, host: at.Host, finding: f}
+	e := &engine{api: api, values: values, host: at.Host, finding: f, turn: newTurn()}
 	// The service looks at all of its containers for its report, and waits for those that are busy.
 	ctx, cancel := e.quick(ctx)
 	defer cancel()
