@@ -45,20 +45,19 @@ func (z *zones) forget(name string) {
 	delete(z.made, name)
 }
 
-// createWithZone makes a box, and its zone's volume before if need be. One that somebody has removed is made again,
-// without what was in it.
+// createWithZone makes a box, and its zone's volume before if need be. One that somebody has removed, such as the
+// sweep of a server that did not know yet that it is wanted, is made again, without what was in it.
 func (b *boxes) createWithZone(ctx context.Context, on *place, spec core.BoxSpec) (core.Box, error) {
 	at := slices.IndexFunc(spec.Mounts, func(m core.Mount) bool { return m.Path == core.GuestEnvironments })
 	if at < 0 {
 		return on.backend.Create(ctx, spec)
 	}
 	zone := spec.Mounts[at]
-	known := b.zones.knows(zone.Volume)
 	if err := b.zones.ensure(ctx, on, zone, spec.Labels); err != nil {
 		return core.Box{}, err
 	}
 	box, err := on.backend.Create(ctx, spec)
-	if !known || !errors.Is(err, core.ErrNotFound) {
+	if !errors.Is(err, core.ErrNotFound) {
 		return box, err
 	}
 	b.zones.forget(zone.Volume)
