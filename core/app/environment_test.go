@@ -383,3 +383,23 @@ func TestRemains(t *testing.T) {
 		}
 	})
 }
+
+// TestZoneThatGoesBeforeItsFirstUse: the sweep of another server, or this one's first, may remove a zone in which nothing is.
+func TestZoneThatGoesBeforeItsFirstUse(t *testing.T) {
+	w := newWorld()
+	s := w.service(t, settings())
+	var once sync.Once
+	w.creating = func() {
+		once.Do(func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			clear(w.volumes)
+		})
+	}
+	if r, err := s.RunOnce(t.Context(), request("print(1)"), nil); err != nil || r.Status != core.StatusOK {
+		t.Errorf("got %v, %v, want it to run", r.Status, err)
+	}
+	if zones, _ := w.zones(); len(zones) != 1 {
+		t.Errorf("the zones are %q, want one", zones)
+	}
+}
