@@ -116,14 +116,7 @@ func decodeEntries(sent []*guestv1.FileEntry) (entries []core.FileEntry, dropped
 
 // decodeFilePiece keeps a piece of a file within what was asked for.
 func decodeFilePiece(sent *guestv1.ReadFileResponse, offset, limit int64) core.FilePiece {
-	data := sent.GetData()
-	if int64(len(data)) > limit {
-		data = data[:limit]
-	}
-	total := clamp(sent.GetSize(), maxFileSize)
-	if len(data) > 0 {
-		total = max(total, offset+int64(len(data)))
-	}
+	data, total := pieceOf(sent.GetData(), clamp(sent.GetSize(), maxFileSize), offset, limit)
 	return core.FilePiece{Data: data, Offset: offset, Total: total}
 }
 
@@ -152,4 +145,15 @@ func decodeWarnings(sent []string) []string {
 		}
 	}
 	return warnings
+}
+
+// pieceOf keeps a piece within what was asked for, and what it is a piece of no shorter than it.
+func pieceOf(data []byte, total, offset, limit int64) ([]byte, int64) {
+	if int64(len(data)) > limit {
+		data = data[:limit]
+	}
+	if len(data) > 0 {
+		total = max(total, offset+int64(len(data)))
+	}
+	return data, total
 }

@@ -52,14 +52,7 @@ func form(kind string, data []byte) ([]byte, bool) {
 
 // decodePiece keeps a piece of output within what was asked for.
 func decodePiece(sent *guestv1.ReadOutputResponse, offset, limit int64) core.OutputPiece {
-	data := sent.GetData()
-	if int64(len(data)) > limit {
-		data = data[:limit]
-	}
-	total := clamp(sent.GetTotal(), maxOutput)
-	if len(data) > 0 {
-		total = max(total, offset+int64(len(data)))
-	}
+	data, total := pieceOf(sent.GetData(), clamp(sent.GetTotal(), maxOutput), offset, limit)
 	return core.OutputPiece{Data: data, Offset: offset, Total: total, Ended: sent.GetEnded()}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/execstream"
 	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
@@ -138,9 +139,10 @@ func (b *Backend) writeBundle(id string, r request) error {
 	return writeJSON(filepath.Join(dir, "config.json"), r.Spec)
 }
 
-// start runs runsc, which leaves the box running, with a first stream to its agent.
+// start runs runsc, which leaves the box running, with a first stream to its agent: an exec for one would cost as
+// much time as half a box.
 func (b *Backend) start(ctx context.Context, id string, r *runsc, spec core.BoxSpec, bundle request) error {
-	ours, theirs, err := firstStream()
+	ours, theirs, err := execstream.Pair()
 	if err != nil {
 		return err
 	}

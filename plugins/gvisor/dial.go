@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/boxwright/boxwright/core"
 )
@@ -46,21 +43,6 @@ func (b *Backend) Dial(ctx context.Context, box string) (io.ReadWriteCloser, err
 
 // firstStreamFD is the descriptor with which runsc, and then the agent, get the box's first stream.
 const firstStreamFD = 3
-
-// firstStream returns the two ends of a stream that needs no exec: that would cost as much time as half a box.
-func firstStream() (net.Conn, *os.File, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "stream"), os.NewFile(uintptr(fds[1]), "stream of the box")
-	defer func() { _ = ours.Close() }() // conn is a copy
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		return nil, nil, errors.Join(err, theirs.Close())
-	}
-	return conn, theirs, nil
-}
 
 // stream is one exec of the agent's dial command.
 type stream struct {

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/filelock"
 )
 
 // folders are where the backend keeps things. Other plugins, of other servers, may use the same
@@ -109,31 +109,9 @@ func clearTemporary(dir string) error {
 	return err
 }
 
-// lockPoll is how often a lock that somebody else holds is tried.
-const lockPoll = 10 * time.Millisecond
-
-// lock takes a lock among all plugins that use the folder; it ends with the process.
+// lock takes a lock among all plugins that use the folder.
 func lock(ctx context.Context, dir string) (unlock func(), err error) {
-	file, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR|unix.O_CLOEXEC, 0o600) //nolint:gosec // below the backend's own folder
-	if err != nil {
-		return nil, err
-	}
-	for {
-		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { _ = file.Close() }, nil // closing unlocks
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			_ = file.Close()
-			return nil, err
-		}
-		select {
-		case <-time.After(lockPoll):
-		case <-ctx.Done():
-			_ = file.Close()
-			return nil, core.ContextError(ctx)
-		}
-	}
+	return filelock.Lock(ctx, filepath.Join(dir, ".lock"))
 }
 
 // writeJSON makes the file, whole or not at all.

@@ -5,7 +5,6 @@
 package execstream
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -20,16 +19,11 @@ import (
 // standard input ends when the stream is closed: a command that ignores that outlives it. The stream
 // is a net.Conn. A command that does not start is core.ErrUnavailable.
 func Start(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
-	pair, err := socketpair()
+	stream, theirs, err := Pair()
 	if err != nil {
-		return nil, core.Errorf(core.ErrExhausted, "there is no socket left: %w", err)
+		return nil, err
 	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "stream"), os.NewFile(uintptr(pair[1]), "command")
-	defer func() { _ = errors.Join(ours.Close(), theirs.Close()) }() // both are passed on
-	stream, err := net.FileConn(ours)
-	if err != nil {
-		return nil, core.Errorf(core.ErrInternal, "the stream cannot be made: %w", err)
-	}
+	defer func() { _ = theirs.Close() }() // it is passed on
 	cmd.Stdin, cmd.Stdout = theirs, theirs
 	if err := cmd.Start(); err != nil {
 		_ = stream.Close() // nobody is at its other end
@@ -37,6 +31,22 @@ func Start(cmd *exec.Cmd) (io.ReadWriteCloser, error) {
 	}
 	go func() { _ = cmd.Wait() }() // the end of the stream tells of its end
 	return stream, nil
+}
+
+// Pair makes a stream, and its other end as a file to hand to a command; the caller closes both. If there is no
+// socket left, the error is core.ErrExhausted.
+func Pair() (ours net.Conn, theirs *os.File, err error) {
+	pair, err := socketpair()
+	if err != nil {
+		return nil, nil, core.Errorf(core.ErrExhausted, "there is no socket left: %w", err)
+	}
+	file, theirs := os.NewFile(uintptr(pair[0]), "stream"), os.NewFile(uintptr(pair[1]), "command")
+	defer func() { _ = file.Close() }() // ours is a copy
+	if ours, err = net.FileConn(file); err != nil {
+		_ = theirs.Close() // nobody is at its other end
+		return nil, nil, core.Errorf(core.ErrInternal, "the stream cannot be made: %w", err)
+	}
+	return ours, theirs, nil
 }
 
 // socketpair makes two sockets that no other command inherits.
