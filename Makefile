@@ -60,7 +60,7 @@ ENGINE_TESTS = $(sort $(dir $(shell grep -rlP --include='*_test.go' '\.Skipf?\x2
 .PHONY: test
 test: engines build lint test-unit ## Set up the engines, then lint and run every test
 	set -a; . .test/engines; \
-	BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin go test -count=1 -p 3 -timeout $(TEST_TIMEOUT) $(addprefix ./,$(ENGINE_TESTS)); \
+	BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin go test -count=1 -p 2 -timeout $(TEST_TIMEOUT) $(addprefix ./,$(ENGINE_TESTS)); \
 	BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin hack/e2e.sh $(PLACES)
 
 .PHONY: test-places

@@ -306,16 +306,15 @@ func variables(t *testing.T, g execution.Guest) []core.Variable {
 func TestVariablesOfABusyInterpreter(t *testing.T) {
 	require(t, pythonImage)
 	g := start(t, pythonImage)
-	run(t, g, cell(`import threading, time
+	run(t, g, cell(`import ctypes, os, threading, time
 x = 1
-began = time.monotonic()
-sum(range(10**7))
-pace = 10**7 / (time.monotonic() - began)
+sleep = ctypes.PyDLL(None).sleep  # lets no other thread in meanwhile
 def work():
-    time.sleep(.3)
-    sum(range(int(pace * 8)))  # C code that lets no other thread in, for longer than anybody waits
+    while not os.path.exists('/tmp/go'): time.sleep(.01)
+    open('/tmp/gone', 'w').close()
+    sleep(10)
 threading.Thread(target=work).start()`))
-	time.Sleep(500 * time.Millisecond)
+	run(t, g, kept("sh", "-c", "touch /tmp/go; until [ -e /tmp/gone ]; do sleep .01; done; sleep .2"))
 	if _, err := g.Variables(t.Context()); core.KindOf(err) != core.ErrUnavailable {
 		t.Errorf("got %v, want unavailable", err)
 	}
