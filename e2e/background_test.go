@@ -71,11 +71,14 @@ func TestBackground(t *testing.T) {
 }
 
 func backgroundRun(t *testing.T, s *server, name string) {
-	id := s.background(t, name, program("import time\nprint('one', flush=True)\ntime.sleep(3)\nprint('two')\nopen('f', 'w').write('f');"))
-	eventually(t, 10*time.Second, func() (bool, string) {
+	id := s.background(t, name, program("print('one', flush=True)\ninput()\nprint('two')\nopen('f', 'w').write('f');", "open_stdin", true))
+	eventually(t, 30*time.Second, func() (bool, string) {
 		p := s.output(t, args{"run_id": id})
 		return p.Text == "one\n" && p.Next == 4 && !p.Ended, fmt.Sprintf("%+v", p)
 	})
+	if r := s.use(t, "send_input", args{"run_id": id, "text": "\n"}); r.isError {
+		t.Errorf("got %s", r.raw)
+	}
 	outcome{stdout: "one\ntwo\n", files: []string{"f"}}.check(t, s.finish(t, id))
 	if p := s.output(t, args{"run_id": id, "offset": 4}); p.Text != "two\n" || !p.Ended || p.Total != 8 {
 		t.Errorf("the rest is %+v", p)
@@ -102,7 +105,7 @@ func interactive(t *testing.T, s *server) {
 			t.Errorf("got %s", r.raw)
 		}
 	}
-	eventually(t, 10*time.Second, func() (bool, string) {
+	eventually(t, 30*time.Second, func() (bool, string) {
 		p := s.output(t, args{"run_id": id})
 		return p.Text == "got first\ngot second ж\n", p.Text
 	})
@@ -120,7 +123,10 @@ func interactive(t *testing.T, s *server) {
 
 func cancelledLater(t *testing.T, s *server) {
 	id := s.background(t, tool, program("import time; print('a', flush=True); time.sleep(500)", "timeout_seconds", 500))
-	time.Sleep(time.Second)
+	eventually(t, 30*time.Second, func() (bool, string) {
+		p := s.output(t, args{"run_id": id})
+		return p.Text == "a\n", p.Text
+	})
 	if r := s.use(t, "cancel_run", args{"run_id": id}); r.Status != "cancelled" || r.Stdout != "a\n" {
 		t.Errorf("got %s", r.raw)
 	}

@@ -73,11 +73,23 @@ func TestStdinIsWritten(t *testing.T) {
 	})
 }
 
+// until is the line of Python that waits for a release of that name.
+func until(name string) string {
+	return fmt.Sprintf("\nwhile not os.path.exists('/work/%s'): time.sleep(.01)", name)
+}
+
+func release(t *testing.T, g execution.Guest, name string) {
+	t.Helper()
+	if err := g.WriteFile(t.Context(), name, strings.NewReader("")); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestStdinIsBounded: a program that does not read holds its writer up, and nobody else.
 func TestStdinIsBounded(t *testing.T) {
 	onEachKernel(t, func(t *testing.T, k keeper) {
 		g := start(t, pythonImage, k.option()...)
-		spec := python("import os, sys, time\nprint('go', flush=True)\nwhile not os.path.exists('read'): time.sleep(.01)\nprint(len(sys.stdin.buffer.read()))")
+		spec := python("import os, sys, time\nprint('go', flush=True)" + until("read") + "\nprint(len(sys.stdin.buffer.read()))")
 		spec.OpenStdin = true
 		ended := begin(t, g, spec)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -85,9 +97,7 @@ func TestStdinIsBounded(t *testing.T) {
 		if err := g.WriteStdin(ctx, spec.ID, make([]byte, 4<<20), false); core.KindOf(err) != core.ErrTimeout {
 			t.Errorf("4 MB went into a pipe: %v", err)
 		}
-		if err := g.WriteFile(t.Context(), "read", strings.NewReader("")); err != nil {
-			t.Error(err)
-		}
+		release(t, g, "read")
 		if err := g.WriteStdin(t.Context(), spec.ID, make([]byte, 3<<20), true); err != nil {
 			t.Error(err)
 		}
@@ -96,18 +106,20 @@ func TestStdinIsBounded(t *testing.T) {
 		if _, err := fmt.Sscanf(string(exit.Stdout.Head), "go\n%d\n", &n); err != nil || n <= 3<<20 || n >= 7<<20 {
 			t.Error(describe(exit))
 		}
-		closed := python("import os, time\nos.close(0); print('go', flush=True)\ntime.sleep(1)")
+		closed := python("import os, time\nos.close(0); print('go', flush=True)" + until("told"))
 		closed.OpenStdin = true
 		ended = begin(t, g, closed)
 		if err := g.WriteStdin(t.Context(), closed.ID, []byte("x"), false); core.KindOf(err) != core.ErrInvalid {
 			t.Errorf("closed by the program: %v", err)
 		}
+		release(t, g, "told")
 		<-ended
-		none := python("import time; print('go', flush=True); time.sleep(1)")
+		none := python("import os, time\nprint('go', flush=True)" + until("heard"))
 		ended = begin(t, g, none)
 		if err := g.WriteStdin(t.Context(), none.ID, []byte("x"), false); core.KindOf(err) != core.ErrInvalid {
 			t.Errorf("never open: %v", err)
 		}
+		release(t, g, "heard")
 		<-ended
 	})
 }
@@ -178,7 +190,7 @@ func TestAnotherServer(t *testing.T) {
 		require(t, pythonImage)
 		b := newBox(t, pythonImage, k.option()...)
 		first := connect(t, b)
-		spec := cell("import time\nx = 1; print('go', flush=True); time.sleep(2); print('done'); x + 1")
+		spec := cell("import os, time\nx = 1; print('go', flush=True)" + until("asked") + "\nprint('done'); x + 1")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		lost := make(chan struct{})
@@ -192,6 +204,7 @@ func TestAnotherServer(t *testing.T) {
 		if _, err := second.Variables(t.Context()); core.KindOf(err) != core.ErrUnavailable {
 			t.Errorf("variables while code runs: %v", err)
 		}
+		release(t, second, "asked")
 		exit, err := second.Attach(t.Context(), spec.ID)
 		if err != nil || string(exit.Stdout.Head) != "go\ndone\n" || shown(exit) != "plain:2" {
 			t.Errorf("%v %s", err, describe(exit))

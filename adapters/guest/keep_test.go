@@ -233,8 +233,11 @@ func TestSurvivorsKeepTheBoxsLimits(t *testing.T) {
 		g := start(t, pythonImage, append(k.option(), "--memory", "256m")...)
 		run(t, g, cell("x = 1"))
 		run(t, g, kept("sh", "-c", "(sleep 1; exec python3 -c 'x = bytearray(10**9); import time; time.sleep(99)') &"))
-		time.Sleep(4 * time.Second)
 		exit := run(t, g, cell("print('x' in globals())"))
+		for tries := 0; !exit.StateLost && tries < 60; tries++ {
+			time.Sleep(500 * time.Millisecond)
+			exit = run(t, g, cell("print('x' in globals())"))
+		}
 		if !exit.StateLost || string(exit.Stdout.Head) != "False\n" || !strings.Contains(strings.Join(exit.Warnings, ";"), "its limit is 256 MiB") {
 			t.Error(describe(exit))
 		}
