@@ -60,6 +60,12 @@ func (s *Service) zone(on *place, tenant string) core.Mount {
 
 const zonePrefix = "boxwright-zone-"
 
+// zoneAge is how long a zone stays in which nothing is and whose server is gone, if the next server has it too.
+const zoneAge = 24 * time.Hour
+
+// isLasting reports whether every server of the installation has the zone.
+func (p Ports) isLasting(zone string) bool { return strings.HasPrefix(zone, zonePrefix+p.Instance+"-") }
+
 // zones is in the names of this server's zones. An index that its end forgets has none that another server knows.
 func (p Ports) zones() string {
 	if p.Forgetful {

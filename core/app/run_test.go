@@ -289,6 +289,11 @@ func TestSweep(t *testing.T) {
 	volume("known", "dead", core.PurposeZone)
 	volume("empty", "dead", core.PurposeZone)
 	volume("others' zone", "other", core.PurposeZone)
+	volume("boxwright-zone-inst-young", "dead", core.PurposeZone)
+	volume("boxwright-zone-inst-old", "dead", core.PurposeZone)
+	old := w.volumes["boxwright-zone-inst-old"]
+	old.Created = w.now.Add(-24 * time.Hour)
+	w.volumes[old.Name] = old
 	volume("half", "dead", core.PurposeEnvironment)
 	volume("filling", "other", core.PurposeEnvironment)
 	volume("cache", "dead", core.PurposeCache)
@@ -304,7 +309,7 @@ func TestSweep(t *testing.T) {
 	if len(w.boxes) != 2 {
 		t.Errorf("%d boxes are left, want the 2 that somebody needs", len(w.boxes))
 	}
-	if left := slices.Sorted(maps.Keys(w.volumes)); strings.Join(left, ", ") != "cache, filling, known, others' zone" {
+	if left := slices.Sorted(maps.Keys(w.volumes)); strings.Join(left, ", ") != "boxwright-zone-inst-young, cache, filling, known, others' zone" {
 		t.Errorf("volumes left: %q", left)
 	}
 }

@@ -211,7 +211,8 @@ func (s *Service) isOrphan(volume core.Volume, zones map[string]bool) bool {
 		return s.settings.EnvironmentAge > 0 && age > s.settings.EnvironmentAge
 	}
 	if purpose == core.PurposeZone {
-		return !alive && !zones[volume.Name] && !s.boxes.zones.knows(volume.Name)
+		young := s.ports.isLasting(volume.Name) && age < zoneAge // a server that starts now may want it in this moment
+		return !alive && !young && !zones[volume.Name] && !s.boxes.zones.knows(volume.Name)
 	}
 	return purpose == core.PurposeEnvironment && (!alive || age > s.settings.environmentLease())
 }
