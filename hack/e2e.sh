@@ -35,7 +35,7 @@ lane() {
       say "$place …"
       # A failure shows in the table, with those of the places to come.
       (cd e2e && BOXWRIGHT_TEST_BACKEND=$place BOXWRIGHT_REQUIRE=${BOXWRIGHT_REQUIRE-} \
-        go tool test2json -p e2e ../.test/e2e.test -test.v=test2json -test.timeout 20m -test.run "${E2E_RUN-}" >"../.test/$place.json" 2>&1) || true
+        go tool test2json -t -p e2e ../.test/e2e.test -test.v=test2json -test.timeout 20m -test.run "${E2E_RUN-}" >"../.test/$place.json" 2>&1) || true
     fi
   done
 }
