@@ -1,12 +1,19 @@
 package gvisor
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"golang.org/x/sys/unix"
 
 	"github.com/boxwright/boxwright/core"
 )
@@ -21,7 +28,8 @@ func openArchive(ref, file string) (v1.Image, error) {
 	if info.IsDir() {
 		return openLayout(file)
 	}
-	image, err := tarball.ImageFromPath(file, nil)
+	open := func() (io.ReadCloser, error) { return openRegular(file) }
+	image, err := tarball.Image(open, nil)
 	if err == nil {
 		return image, nil
 	}
@@ -29,25 +37,69 @@ func openArchive(ref, file string) (v1.Image, error) {
 	if tagErr != nil {
 		return nil, err
 	}
-	image, err = tarball.ImageFromPath(file, &tag)
+	return tarball.Image(open, &tag)
+}
+
+// openRegular opens a file that can be read to an end: to open what else there is may wait without one.
+func openRegular(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) //nolint:gosec // the operator names it
 	if err != nil {
-		return nil, core.Errorf(core.ErrInvalid, "%s is not an archive of it: %w", file, err).
-			WithHint("make one with \"docker save %s -o FILE\"", ref)
+		return nil, err
 	}
-	return image, nil
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// archiveError says what is wrong with an image's archive.
+func archiveError(ctx context.Context, ref, file string, err error) error {
+	var ours *core.Error
+	switch {
+	case errors.As(err, &ours):
+		return core.Errorf(ours.Kind, "image %s: %w", ref, err)
+	case ctx.Err() != nil:
+		return core.ContextError(ctx)
+	case kindOf(err) != core.ErrInternal:
+		return core.Errorf(kindOf(err), "image %s could not be taken from %s: %w", ref, file, err)
+	}
+	return core.Errorf(core.ErrInvalid, "%s is not an archive of image %s, or is damaged: %w", file, ref, err).
+		WithHint("make it with \"docker save %s -o FILE\", or correct backends.gvisor.settings.images", ref)
 }
 
 // openLayout takes the first image for this machine's platform.
 func openLayout(dir string) (v1.Image, error) {
+	if err := allRegular(dir); err != nil {
+		return nil, err
+	}
 	index, err := layout.ImageIndexFromPath(dir)
 	if err != nil {
-		return nil, core.Errorf(core.ErrInvalid, "%s is not an OCI layout: %w", dir, err)
+		return nil, fmt.Errorf("not an OCI layout: %w", err)
 	}
 	image, err := imageIn(index, 0)
 	if err == nil && image == nil {
 		err = core.Errorf(core.ErrUnsupported, "%s has no image for %s", dir, platform().String())
 	}
 	return image, err
+}
+
+// allRegular refuses a layout with a file that would not come to an end.
+func allRegular(dir string) error {
+	files, _ := fs.Glob(os.DirFS(dir), "blobs/*/*") // the pattern is well-formed
+	for _, name := range append(files, "index.json") {
+		file, err := openRegular(filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		if err := file.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // maxIndexes bounds how deep indexes lie in indexes.

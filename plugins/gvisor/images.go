@@ -123,12 +123,15 @@ func (b *Backend) fetch(ctx context.Context, ref, archive, source string, report
 		report(core.Progress{Phase: core.PhaseImage, Message: "fetching " + ref + what, Done: int64(done), Total: int64(total)})
 	}
 	tell("", 0, 0)
+	var rec refRecord
 	image, err := b.openImage(ctx, ref, archive)
-	if err != nil {
-		return pullError(ctx, ref, err)
+	if err == nil {
+		rec, err = b.store(ctx, image, tell)
 	}
-	rec, err := b.store(ctx, image, tell)
-	if err != nil {
+	switch {
+	case err != nil && archive != "":
+		return archiveError(ctx, ref, archive, err)
+	case err != nil:
 		return pullError(ctx, ref, err)
 	}
 	rec.Ref, rec.Source = ref, source
@@ -238,7 +241,7 @@ func cleanEnv(env []string) []string {
 	})
 }
 
-// pullError sorts the refusals of registries and archives.
+// pullError sorts the refusals of registries.
 func pullError(ctx context.Context, ref string, err error) error {
 	var refused *transport.Error
 	var ours *core.Error

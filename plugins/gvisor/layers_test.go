@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"github.com/boxwright/boxwright/core"
@@ -226,40 +224,6 @@ func TestLayersAreStoredOnce(t *testing.T) {
 	}
 	if !os.SameFile(files[0], files[1]) {
 		t.Error("the shared layer's file is there twice")
-	}
-}
-
-func TestArchives(t *testing.T) {
-	dir := t.TempDir()
-	image := imageOf(t, layerOf(t, entry{name: "etc/", mode: 0o755}))
-	saved, damaged, folder := filepath.Join(dir, "saved.tar"), filepath.Join(dir, "damaged.tar"), filepath.Join(dir, "layout")
-	saveImage(t, saved, "some/image:1", layerOf(t, entry{name: "etc/", mode: 0o755}))
-	os.WriteFile(damaged, []byte("not an archive"), 0o644)
-	path, err := layout.Write(folder, empty.Index)
-	if err == nil {
-		err = path.AppendImage(image)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := storeBackend(t)
-	b.finder.now = &runsc{path: saved, changed: changed(t, saved)} // no box is made
-	b.settings.Images = map[string]string{"saved:1": saved, "folder:1": folder, "damaged:1": damaged, "gone:1": filepath.Join(dir, "x")}
-	var digests []string
-	for _, name := range []string{"saved:1", "folder:1"} {
-		got, err := b.EnsureImage(t.Context(), name, core.PullNever, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		digests = append(digests, got.Digest)
-	}
-	if digests[0] != digests[1] {
-		t.Errorf("the same content has the digests %q", digests)
-	}
-	for name, want := range map[string]core.Kind{"damaged:1": core.ErrInvalid, "gone:1": core.ErrNotFound} {
-		if _, err := b.EnsureImage(t.Context(), name, core.PullMissing, nil); core.KindOf(err) != want || !strings.Contains(err.Error(), name) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 
