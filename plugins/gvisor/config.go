@@ -3,6 +3,7 @@ package gvisor
 import (
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/boxwright/boxwright/core"
@@ -38,10 +39,8 @@ func (s Settings) complete() (Settings, error) {
 			return s, core.Errorf(core.ErrInvalid, "settings.%s must be an absolute path, not %q", what, file)
 		}
 	}
-	switch s.Platform {
-	case "", "systrap", "ptrace", "kvm":
-	default:
-		return s, core.Errorf(core.ErrInvalid, "settings.platform is %q; it can be systrap, ptrace or kvm", s.Platform)
+	if s.Platform != "" && !slices.Contains(platforms(), s.Platform) {
+		return s, core.Errorf(core.ErrInvalid, "settings.platform is %q; it can be %s", s.Platform, strings.Join(platforms(), ", "))
 	}
 	if s.MaxImageBytes < 0 {
 		return s, core.Errorf(core.ErrInvalid, "settings.max_image_bytes cannot be negative")

@@ -55,7 +55,10 @@ type finder struct {
 	path     string
 
 	search chan struct{} // holds one token while somebody looks
-	now    *runsc        // whoever has the token may change it
+	// Whoever has the token may change these.
+	now     *runsc
+	refused error     // why the platform does not work
+	rest    time.Time // when it is tried again
 }
 
 func newFinder(s Settings, self, path string) *finder {
@@ -90,14 +93,30 @@ func (f *finder) look(ctx context.Context) (*runsc, error) {
 			return nil, core.ContextError(ctx)
 		}
 		if err == nil {
-			f.now = found
-			return found, nil
+			return f.accept(ctx, found)
 		}
 		if c.source != "PATH" || !errors.Is(err, fs.ErrNotExist) {
 			tried = append(tried, fmt.Sprintf("%s (%s): %s", c.path, c.source, reason(err)))
 		}
 	}
 	return nil, missing(append(tried, "PATH"), f.settings.Runsc != "")
+}
+
+// accept takes an executable with which the platform works that the settings name.
+func (f *finder) accept(ctx context.Context, found *runsc) (*runsc, error) {
+	if time.Now().Before(f.rest) {
+		return nil, f.refused
+	}
+	err := tryPlatform(ctx, found.path, f.settings.Platform)
+	if ctx.Err() != nil {
+		return nil, core.ContextError(ctx)
+	}
+	if err != nil {
+		f.refused, f.rest = err, time.Now().Add(platformRest)
+		return nil, err
+	}
+	f.now = found
+	return found, nil
 }
 
 func missing(tried []string, named bool) error {
