@@ -44,7 +44,7 @@ func (b *Backend) assemble(ctx context.Context, temp string, layers []string, re
 	if err := mountPoints(made); err != nil {
 		return err
 	}
-	return writeJSON(filepath.Join(madeImage(temp), "image.json"), rec)
+	return writeJSON(filepath.Join(madeImage(temp), imageFile), rec)
 }
 
 // mergeLayer is merge, for absolute paths below the root.

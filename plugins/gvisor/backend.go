@@ -54,19 +54,20 @@ func thisMachine() machine {
 
 // Backend makes boxes with runsc. It finds runsc at the first call.
 type Backend struct {
-	version  string
-	server   string
-	settings Settings
-	machine  machine
-	folders  folders
-	finder   *finder
-	agents   *agentfile.Files
-	pulls    fetch.Group
-	work     sync.WaitGroup // what goes on in the background
-	pythons  sync.Map       // versions by the state of an interpreter's file
-	first    execstream.First
-	kept     sync.Map                // when the copy of an agent was last seen whole, by name
-	before   func(step string) error // for tests: called before each step of a Create
+	version   string
+	server    string
+	settings  Settings
+	machine   machine
+	folders   folders
+	finder    *finder
+	agents    *agentfile.Files
+	pulls     fetch.Group
+	work      sync.WaitGroup // what goes on in the background
+	pythons   sync.Map       // versions by the state of an interpreter's file
+	first     execstream.First
+	collected sync.Once               // images that a while without a fetch has made too old
+	kept      sync.Map                // when the copy of an agent was last seen whole, by name
+	before    func(step string) error // for tests: called before each step of a Create
 }
 
 var _ execution.Backend = (*Backend)(nil)

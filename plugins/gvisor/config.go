@@ -1,6 +1,7 @@
 package gvisor
 
 import (
+	"cmp"
 	"encoding/json"
 	"path/filepath"
 	"slices"
@@ -19,10 +20,17 @@ type Settings struct {
 	DefaultImage  string            `json:"default_image"`   // of runs for which nobody names one; "" is "host"
 	Platform      string            `json:"platform"`        // how runsc intercepts system calls: systrap, ptrace or kvm; "" is runsc's default
 	MaxImageBytes int64             `json:"max_image_bytes"` // of one image, unpacked; 0 is 16 GiB
+	MaxCacheBytes int64             `json:"max_cache_bytes"` // of all images, a layer of several counted once; those not used for longest go; 0 is 64 GiB
+	ImageDays     int               `json:"image_days"`      // images go that no box was made of for so long; 0 is 90 days
 }
 
-// defaultMaxImage bounds an image when nobody says otherwise.
-const defaultMaxImage = 16 << 30
+// What bounds images when nobody says otherwise.
+const (
+	defaultMaxImage  = 16 << 30
+	defaultMaxCache  = 64 << 30
+	defaultImageDays = 90
+	mostImageDays    = 36500
+)
 
 func decodeSettings(raw json.RawMessage) (Settings, error) {
 	var s Settings
@@ -42,12 +50,14 @@ func (s Settings) complete() (Settings, error) {
 	if s.Platform != "" && !slices.Contains(platforms(), s.Platform) {
 		return s, core.Errorf(core.ErrInvalid, "settings.platform is %q; it can be %s", s.Platform, strings.Join(platforms(), ", "))
 	}
-	if s.MaxImageBytes < 0 {
-		return s, core.Errorf(core.ErrInvalid, "settings.max_image_bytes cannot be negative")
+	for what, n := range map[string]int64{"max_image_bytes": s.MaxImageBytes, "max_cache_bytes": s.MaxCacheBytes, "image_days": int64(s.ImageDays)} {
+		if n < 0 {
+			return s, core.Errorf(core.ErrInvalid, "settings.%s cannot be negative", what)
+		}
 	}
-	if s.MaxImageBytes == 0 {
-		s.MaxImageBytes = defaultMaxImage
-	}
+	s.MaxImageBytes = cmp.Or(s.MaxImageBytes, defaultMaxImage)
+	s.MaxCacheBytes = cmp.Or(s.MaxCacheBytes, defaultMaxCache)
+	s.ImageDays = min(cmp.Or(s.ImageDays, defaultImageDays), mostImageDays)
 	if s.DefaultImage == "" {
 		s.DefaultImage = core.ImageHost
 	}

@@ -23,7 +23,8 @@ type record struct {
 	Labels  map[string]string `json:"labels"`
 	Created time.Time         `json:"created"`
 	Volumes []string          `json:"volumes"`
-	Agent   string            `json:"agent"` // the name of its folder
+	Agent   string            `json:"agent"`  // the name of its folder
+	Digest  string            `json:"digest"` // of the image, without "sha256:"
 }
 
 // Create implements execution.Backend.
@@ -65,7 +66,7 @@ func (b *Backend) create(caller, workCtx context.Context, r *runsc, spec core.Bo
 		name string
 		do   func() error
 	}{
-		{"record", func() error { return b.reserve(workCtx, id, spec, filepath.Base(from.agent), made) }},
+		{"record", func() error { return b.reserve(workCtx, id, spec, from, made) }},
 		{"bundle", func() error { return b.writeBundle(id, bundle) }},
 		{"start", func() error { return b.start(workCtx, id, r, spec, bundle) }},
 	} {
@@ -96,15 +97,18 @@ func (b *Backend) order(id string, r *runsc, from origin) order {
 	}
 }
 
-// reserve writes the box's record, before there is anything else of it. Volumes that it mounts
-// cannot be removed from now on.
-func (b *Backend) reserve(ctx context.Context, id string, spec core.BoxSpec, agent string, made time.Time) error {
+// reserve writes the box's record, before there is anything else of it. Volumes that it mounts, and
+// its image, cannot be removed from now on.
+func (b *Backend) reserve(ctx context.Context, id string, spec core.BoxSpec, from origin, made time.Time) error {
 	unlock, err := lock(ctx, b.folders.volumes())
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	rec := record{Image: spec.Image, Labels: spec.Labels.Map(), Created: made, Agent: agent}
+	if _, err := b.readImage(spec.Image, from.image); err != nil {
+		return err
+	}
+	rec := record{Image: spec.Image, Labels: spec.Labels.Map(), Created: made, Agent: filepath.Base(from.agent), Digest: from.image}
 	for _, m := range spec.Mounts {
 		if _, err := b.readVolume(m.Volume); err != nil {
 			return err

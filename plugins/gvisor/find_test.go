@@ -96,6 +96,8 @@ func TestSettings(t *testing.T) {
 		`{"dir":"here"}`:                     "settings.dir",
 		`{"platform":"native"}`:              "settings.platform",
 		`{"max_image_bytes":-1}`:             "max_image_bytes",
+		`{"max_cache_bytes":-1}`:             "max_cache_bytes",
+		`{"image_days":-1}`:                  "image_days",
 		`{"default_image":"NO"}`:             "NO",
 		`{"images":{"python:3":"here.tar"}}`: "settings.images.python:3",
 		`{"images":{"host":"/a.tar"}}`:       "host",
@@ -108,7 +110,7 @@ func TestSettings(t *testing.T) {
 		}
 	}
 	s, err := decodeSettings(json.RawMessage(`{"images":{"docker.io/library/python":"/a/../b.tar"}}`))
-	if err != nil || s.Images["python:latest"] != "/b.tar" || s.DefaultImage != core.ImageHost || s.MaxImageBytes != defaultMaxImage {
+	if err != nil || s.Images["python:latest"] != "/b.tar" || s.DefaultImage != core.ImageHost || s.MaxImageBytes != defaultMaxImage || s.MaxCacheBytes != defaultMaxCache || s.ImageDays != defaultImageDays {
 		t.Errorf("got %+v, %v", s, err)
 	}
 }
@@ -288,7 +290,7 @@ func TestWhatAKilledPluginLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.reserve(t.Context(), newID(), core.BoxSpec{}, "agent", time.Now()); err != nil {
+	if err := b.writeRecord(newID(), record{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{b.folders.boxes(), b.folders.scratch(), b.folders.agents()} {

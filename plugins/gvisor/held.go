@@ -31,6 +31,20 @@ func hold(dir string) (held, error) {
 // remove removes the folder, if it is still there, and lets it go.
 func (h held) remove() error { return errors.Join(removeTree(h.dir), h.file.Close()) }
 
+// moveAway takes a folder that nobody holds and moves it to where it is nothing any more, all at once. The caller has the
+// lock of what is around it, and removes what is returned, which is empty if there was nothing.
+func moveAway(from, to string) (held, error) {
+	mine, err := hold(from)
+	if err != nil {
+		return held{}, gone(err)
+	}
+	mine.dir = to
+	if err := os.Rename(from, to); err != nil {
+		return held{}, errors.Join(err, mine.file.Close())
+	}
+	return mine, nil
+}
+
 // holdLeft takes the folders whose names begin so and that nobody holds: whoever did has died. The
 // caller has the lock of what is around them.
 func holdLeft(parent, prefix string) []held {
@@ -69,6 +83,12 @@ func (b *Backend) newScratch(ctx context.Context) (held, error) {
 	unlock()
 	removeLeft(left)
 	return made, err
+}
+
+// release removes what newScratch made, and then images that are too many.
+func (b *Backend) release(temp held) {
+	_ = temp.remove() // the next one does it otherwise
+	b.collectLater()
 }
 
 // settled moves a finished folder to its place. Should somebody have been faster, his stays.

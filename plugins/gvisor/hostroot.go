@@ -112,7 +112,7 @@ func (b *Backend) makeHostRoot(ctx context.Context, hex string, python hostPytho
 	if err != nil {
 		return err
 	}
-	defer func() { _ = temp.remove() }() // the next one does it otherwise
+	defer b.release(temp)
 	root, err := newRoot(temp.dir)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (b *Backend) makeHostRoot(ctx context.Context, hex string, python hostPytho
 	if err := mountPoints(root); err != nil {
 		return err
 	}
-	if err := writeJSON(filepath.Join(madeImage(temp.dir), "image.json"), rec); err != nil {
+	if err := writeJSON(filepath.Join(madeImage(temp.dir), imageFile), rec); err != nil {
 		return err
 	}
 	return b.keep(temp.dir, hex)

@@ -38,6 +38,7 @@ type imageRecord struct {
 	Env      []string `json:"env"`
 	Binds    []string `json:"binds,omitempty"` // see order
 	Masks    []string `json:"masks,omitempty"`
+	Layers   []string `json:"layers,omitempty"` // by digest, without "sha256:"
 }
 
 // platform is that of all boxes.
@@ -61,6 +62,9 @@ func (b *Backend) EnsureImage(ctx context.Context, ref string, policy core.PullP
 		return image, fail(ctx, err, "the image of this machine's own programs could not be made")
 	}
 	have, err := b.ensure(ctx, name, policy, progress)
+	if err == nil {
+		b.collected.Do(b.collectLater)
+	}
 	return core.Image{Ref: ref, Digest: have.Digest, Platform: have.Platform}, err
 }
 
@@ -182,12 +186,16 @@ func (b *Backend) store(ctx context.Context, image v1.Image, tell tell) (refReco
 	if err != nil {
 		return refRecord{}, err
 	}
-	defer func() { _ = temp.remove() }() // the next one does it otherwise
+	defer b.release(temp)
 	layers, err := b.unpackLayers(ctx, image, config.RootFS.DiffIDs, temp.dir, tell)
 	if err != nil {
 		return refRecord{}, err
 	}
-	err = b.assemble(ctx, temp.dir, layers, imageRecord{Platform: rec.Platform, Env: cleanEnv(config.Config.Env)}, tell)
+	made := imageRecord{Platform: rec.Platform, Env: cleanEnv(config.Config.Env)}
+	for _, id := range config.RootFS.DiffIDs {
+		made.Layers = append(made.Layers, id.Hex)
+	}
+	err = b.assemble(ctx, temp.dir, layers, made, tell)
 	if err != nil {
 		return refRecord{}, err
 	}

@@ -150,6 +150,7 @@ func storeBackend(t *testing.T) *Backend {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { b.Close() })
 	return b
 }
 

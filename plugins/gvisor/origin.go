@@ -14,6 +14,7 @@ import (
 
 // origin is what a box is made from.
 type origin struct {
+	image string   // its digest, without "sha256:"
 	root  string   // the root file system's folder
 	binds []string // see order
 	masks []string
@@ -45,17 +46,25 @@ func (b *Backend) originOf(ctx context.Context, spec core.BoxSpec) (origin, erro
 	return from, fail(ctx, err, "the agent could not be copied to where boxes see it")
 }
 
-// readImage returns the unpacked image of that content.
+// imageFile lies beside an image's root folder. It is as old as the last wish for the image.
+const imageFile = "image.json"
+
+// readImage returns the unpacked image of that content, which somebody wants.
 func (b *Backend) readImage(name, digest string) (origin, error) {
-	dir := b.folders.image(strings.TrimPrefix(digest, "sha256:"))
+	hex := strings.TrimPrefix(digest, "sha256:")
+	dir := b.folders.image(hex)
 	var have imageRecord
-	if err := readJSON(filepath.Join(dir, "image.json"), &have); err != nil {
+	if err := readJSON(filepath.Join(dir, imageFile), &have); err != nil {
 		if gone(err) == nil {
 			err = core.Errorf(core.ErrNotFound, "image %s is not here any more as it was (%s)", name, digest)
 		}
 		return origin{}, err
 	}
-	return origin{root: filepath.Join(dir, "root"), binds: have.Binds, masks: have.Masks, env: have.Env}, nil
+	file := filepath.Join(dir, imageFile)
+	if info, err := os.Stat(file); err == nil && time.Since(info.ModTime()) > imageGrace/4 {
+		_ = os.Chtimes(file, time.Time{}, time.Now()) // it would be collected too soon at the worst
+	}
+	return origin{image: hex, root: filepath.Join(dir, "root"), binds: have.Binds, masks: have.Masks, env: have.Env}, nil
 }
 
 // agentAge is how long an agent that no box has is kept: somebody may be about to make a box with it.

@@ -156,15 +156,7 @@ func (b *Backend) takeAway(name string) (held, error) {
 	case b.inUse(name):
 		return held{}, core.Errorf(core.ErrUnavailable, "volume %s is in use by a box", name)
 	}
-	mine, err := hold(b.folders.volume(name))
-	if err != nil {
-		return held{}, gone(err)
-	}
-	mine.dir = b.folders.volume(removed + rand.Text())
-	if err := os.Rename(b.folders.volume(name), mine.dir); err != nil {
-		return held{}, errors.Join(err, mine.file.Close())
-	}
-	return mine, nil
+	return moveAway(b.folders.volume(name), b.folders.volume(removed+rand.Text()))
 }
 
 // inUse reports whether a box has the volume, whether it runs or not.
