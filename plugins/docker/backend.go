@@ -110,7 +110,7 @@ func factsOf(info system.Info, ociRuntime string) facts {
 
 // warnings are what an operator should know.
 func warnings(info system.Info, host, ociRuntime string) []string {
-	var list []string
+	list := []string{daemon.LinkLocalReached}
 	if err := checkRuntime(info, ociRuntime); err != nil {
 		list = append(list, core.MessageOf(err))
 	}

@@ -138,7 +138,7 @@ func isSandbox(info hostInfo, ociRuntime string) bool {
 
 // warningsOf is what an operator should know.
 func warningsOf(info hostInfo, limits map[core.Limit]core.Enforcement, host string) []string {
-	var list []string
+	list := []string{daemon.LinkLocalReached}
 	if limits[core.LimitCPU] == core.EnforcedNot {
 		list = append(list, controllersMissing(info))
 	}
