@@ -128,7 +128,7 @@ print((used.children_user + used.children_system) / took)`, "timeout_seconds", 6
 		t.Fatal(err)
 	}
 	most := 0.75
-	if here().backend == "gvisor" {
+	if here().Backend == "gvisor" {
 		most = 1.25 // its kernel counts the time in which the machine's kernel held it back; without a bound it is 2
 	}
 	if held := !here().isDeclared(cpuNotHeld); held && share > most {

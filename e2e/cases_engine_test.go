@@ -139,9 +139,9 @@ func nextStartCleans(t *testing.T, _ *server) {
 func refuse(t *testing.T, config string, env ...string) string {
 	t.Helper()
 	work := here().folder(t)
-	cmd := here().command(filepath.Join(programs, "boxwright"), "serve", "--config", settingsFile(t, config))
+	cmd := here().Program(filepath.Join(programs, "boxwright"), "serve", "--config", settingsFile(t, config))
 	cmd.Dir = work
-	cmd.Env = append(append(here().environment(work), "BOXWRIGHT_STORAGE_DIR="+work), env...)
+	cmd.Env = append(append(here().Environment(work), "BOXWRIGHT_STORAGE_DIR="+work), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()

@@ -82,7 +82,7 @@ func (o outcome) checkEnd(t *testing.T, r result) {
 	if !strings.HasPrefix(r.text, o.status+" (") {
 		t.Errorf("the text begins %.80q; want the status %s", r.text, o.status)
 	}
-	if r.Backend != here().backend || r.RunID == "" || r.DurationMS["total"] <= 0 {
+	if r.Backend != here().Backend || r.RunID == "" || r.DurationMS["total"] <= 0 {
 		t.Errorf("the record lacks something: %.1000s", r.raw)
 	}
 }

@@ -41,8 +41,8 @@ func TestInspector(t *testing.T) {
 	inspect := func(more ...string) (string, string) {
 		// It takes --config for its own, hands nothing of its own environment on, and wants values that are not empty.
 		config := settingsFile(t, here().settings(t, "log: {level: warn}\n"))
-		args := append(append([]string{"--cli"}, here().command(filepath.Join(programs, "boxwright"), "serve").Args...), more...)
-		for _, entry := range append(here().environment(here().folder(t)), "BOXWRIGHT_STORAGE_DIR="+state.dir, "BOXWRIGHT_CONFIG="+config) {
+		args := append(append([]string{"--cli"}, here().Program(filepath.Join(programs, "boxwright"), "serve").Args...), more...)
+		for _, entry := range append(here().Environment(here().folder(t)), "BOXWRIGHT_STORAGE_DIR="+state.dir, "BOXWRIGHT_CONFIG="+config) {
 			if !strings.HasSuffix(entry, "=") {
 				args = append(args, "-e", entry)
 			}
@@ -70,7 +70,7 @@ func TestInspector(t *testing.T) {
 func serverCommand(t *testing.T) []string {
 	t.Helper()
 	config := settingsFile(t, here().settings(t, "log: {level: warn}\n"))
-	return here().command(filepath.Join(programs, "boxwright"), "serve", "--config", config).Args
+	return here().Program(filepath.Join(programs, "boxwright"), "serve", "--config", config).Args
 }
 
 // runClient runs a client to its end, which must be a good one.
@@ -79,7 +79,7 @@ func runClient(t *testing.T, s *state, name string, args ...string) (stdout, std
 	ctx, cancel := context.WithTimeout(context.Background(), callLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(here().environment(here().folder(t)), "BOXWRIGHT_STORAGE_DIR="+s.dir)
+	cmd.Env = append(here().Environment(here().folder(t)), "BOXWRIGHT_STORAGE_DIR="+s.dir)
 	var out, errors bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errors
 	if err := cmd.Run(); err != nil {

@@ -14,68 +14,6 @@ import (
 // gvisorEngine is a folder: gVisor has no daemon that could be asked.
 type gvisorEngine struct{ dir string }
 
-func gvisorPlace() *place { return gvisorFor(&place{backend: "gvisor"}) }
-
-// rootlessGvisorPlace has no control groups of its own, wherever it is.
-func rootlessGvisorPlace() *place {
-	p := (&place{backend: "gvisor"}).asTestUser()
-	if p.engine != nil {
-		return p // there is no such user
-	}
-	return gvisorFor(p).withoutCgroups()
-}
-
-// gvisorFor gives the place a folder of its own with runsc and the images of the tests, which may
-// lie where its user cannot read them. The folder is in the way of nothing, and goes with cleanup.
-func gvisorFor(p *place) *place {
-	runsc, images := os.Getenv("BOXWRIGHT_RUNSC"), os.Getenv("BOXWRIGHT_TEST_IMAGES")
-	if runsc == "" || images == "" {
-		p.engine = missing("BOXWRIGHT_RUNSC and BOXWRIGHT_TEST_IMAGES are not set; hack/runsc.sh and hack/share-images.sh print them")
-		return p
-	}
-	dir, err := p.furnish(map[string]string{"runsc": runsc, "images.tar": images})
-	if err != nil {
-		p.engine = missing(err.Error())
-		return p
-	}
-	p.cleanup = func() { _ = os.RemoveAll(dir) }
-	archives := map[string]any{}
-	for _, image := range []string{baseImage, preinstalledImage, busyboxImage, emptyImage, nodeImage} {
-		archives[image] = filepath.Join(dir, "images.tar")
-	}
-	p.config = map[string]any{
-		"backend": "gvisor",
-		"backends": map[string]any{"gvisor": map[string]any{"settings": map[string]any{
-			"runsc": filepath.Join(dir, "runsc"), "dir": filepath.Join(dir, "state"), "images": archives, "default_image": baseImage,
-		}}},
-	}
-	p.engine = gvisorEngine{filepath.Join(dir, "state")}
-	return p
-}
-
-// furnish makes a folder with copies of files, and one for state, that the place's user can use.
-func (p *place) furnish(files map[string]string) (string, error) {
-	dir, err := os.MkdirTemp("", "boxwright-e2e-place-")
-	if err != nil {
-		return "", err
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return "", err
-	}
-	for name, from := range files {
-		if err := duplicate(from, filepath.Join(dir, name)); err != nil {
-			return "", err
-		}
-	}
-	state := filepath.Join(dir, "state")
-	if err := os.Mkdir(state, 0o700); err != nil || p.user == nil {
-		return dir, err
-	}
-	uid, _ := strconv.Atoi(p.user.Uid)
-	gid, _ := strconv.Atoi(p.user.Gid)
-	return dir, os.Chown(state, uid, gid)
-}
-
 func (gvisorEngine) absence() string { return "" }
 
 // labelled lists the folders whose record has the instance's label.

@@ -26,9 +26,9 @@ func (s *state) env(t *testing.T, args ...string) string {
 func (s *state) tryEnv(t *testing.T, config string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	args = append([]string{"env"}, append(args, "--config", settingsFile(t, here().settings(t, config)))...)
-	cmd := here().command(filepath.Join(programs, "boxwright"), args...)
+	cmd := here().Program(filepath.Join(programs, "boxwright"), args...)
 	cmd.Dir = here().folder(t)
-	cmd.Env = append(here().environment(cmd.Dir), "BOXWRIGHT_STORAGE_DIR="+s.dir)
+	cmd.Env = append(here().Environment(cmd.Dir), "BOXWRIGHT_STORAGE_DIR="+s.dir)
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
@@ -80,7 +80,7 @@ func TestEnvCommands(t *testing.T) {
 	}
 	usesSix(t, s)
 	list := s.listEnvironments(t)
-	if len(list) != 1 || list[0].Packages[0] != "six" || list[0].Backend != here().backend || list[0].Size < 30_000 || !list[0].Used.After(list[0].Created) {
+	if len(list) != 1 || list[0].Packages[0] != "six" || list[0].Backend != here().Backend || list[0].Size < 30_000 || !list[0].Used.After(list[0].Created) {
 		t.Fatalf("there is %+v", list)
 	}
 	var one keptEnvironment

@@ -103,7 +103,7 @@ func normal(t *testing.T, w *wire, line []byte) []byte {
 		{` in [0-9]+\.[0-9]+ s`, ` in … s`},
 		{`"(queue|image|dependencies|box|run|collect|total)":[0-9.]+(e-[0-9]+)?`, `"$1":0`},
 		{`"version":"[^"]*"`, `"version":"…"`},
-		{`"backend":"` + here().backend + `"`, `"backend":"$$BACKEND"`},
+		{`"backend":"` + here().Backend + `"`, `"backend":"$$BACKEND"`},
 	} {
 		text = regexp.MustCompile(r.from).ReplaceAllString(text, r.to)
 	}

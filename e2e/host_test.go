@@ -11,7 +11,7 @@ const onHost = "images: {default: host}\n"
 // TestHostImage: the programs of the machine, and nothing else of it.
 func TestHostImage(t *testing.T) {
 	require(t, "engine")
-	onlyWhere(t, here().backend == "gvisor", "it makes boxes of images only")
+	onlyWhere(t, here().Backend == "gvisor", "it makes boxes of images only")
 	t.Parallel()
 	s := serve(t, setup{config: onHost})
 	r := s.run(t, program(`import os, pathlib
@@ -45,7 +45,7 @@ print(subprocess.run(['ls', '/work'], capture_output=True, text=True).returncode
 // TestHostImagePlots installs packages for the machine's own Python, and draws.
 func TestHostImagePlots(t *testing.T) {
 	require(t, "engine")
-	onlyWhere(t, here().backend == "gvisor", "it makes boxes of images only")
+	onlyWhere(t, here().Backend == "gvisor", "it makes boxes of images only")
 	t.Parallel()
 	s := serve(t, setup{config: onHost})
 	plot := program("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.savefig('a.png')", "dependencies", []string{"matplotlib"})
@@ -58,7 +58,7 @@ func TestHostImagePlots(t *testing.T) {
 // TestNoEngineAtAll: with no settings, a machine without an engine has gVisor, and the log says why.
 func TestNoEngineAtAll(t *testing.T) {
 	require(t, "engine")
-	onlyWhere(t, here().backend == "gvisor", "it is an engine")
+	onlyWhere(t, here().Backend == "gvisor", "it is an engine")
 	t.Parallel()
 	s := serve(t, setup{
 		config: "backend: auto\n" + onHost,

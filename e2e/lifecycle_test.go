@@ -23,7 +23,7 @@ type absentEngine struct {
 // absentPlugins are for every place.
 func absentPlugins() map[string]absentEngine {
 	section := func(what string) setup {
-		return setup{config: fmt.Sprintf("backends: {%s: {%s}}\n", here().backend, what)}
+		return setup{config: fmt.Sprintf("backends: {%s: {%s}}\n", here().Backend, what)}
 	}
 	return map[string]absentEngine{
 		"no plugin":     {section("path: /nowhere/plugin"), []string{"/nowhere/plugin", "not there"}},
@@ -44,7 +44,7 @@ func absentSockets() map[string]absentEngine {
 			"nobody there": {at("tcp://127.0.0.1:1"), []string{"DOCKER_HOST", "127.0.0.1:1"}},
 			"no address":   {at("nonsense"), []string{"DOCKER_HOST", "unix:///var/run/docker.sock"}},
 		}
-	case here().socket != "":
+	case here().Socket != "":
 		at := func(host string) setup { return setup{config: here().at(host)} }
 		return map[string]absentEngine{
 			"no socket":    {at("unix:///nowhere/engine.sock"), []string{"settings.host", "/nowhere/engine.sock"}},
@@ -79,7 +79,7 @@ func TestNoEngine(t *testing.T) {
 // TestEngineComesAndGoes: the engine is reached through a socket that is there only at times.
 func TestEngineComesAndGoes(t *testing.T) {
 	require(t, "engine")
-	onlyWhere(t, here().socket != "", "its engine has no socket")
+	onlyWhere(t, here().Socket != "", "its engine has no socket")
 	t.Parallel()
 	socket := filepath.Join(here().folder(t), "engine.sock")
 	s := serve(t, setup{config: here().at("unix://" + socket)})
@@ -125,7 +125,7 @@ func forward(t *testing.T, socket string) (stop func()) {
 			if err != nil {
 				return
 			}
-			network, address, _ := strings.Cut(here().socket, "://")
+			network, address, _ := strings.Cut(here().Socket, "://")
 			to, err := net.Dial(network, address)
 			if err != nil {
 				_ = from.Close()

@@ -57,8 +57,8 @@ func listenLinkLocal(t *testing.T) (index string, asked func() int64) {
 func backendWarnings(t *testing.T) []string {
 	t.Helper()
 	work := here().folder(t)
-	cmd := here().command(filepath.Join(programs, "boxwright"), "plugin", "list", "--json", "--config", settingsFile(t, here().settings(t, "")))
-	cmd.Dir, cmd.Env = work, here().environment(work)
+	cmd := here().Program(filepath.Join(programs, "boxwright"), "plugin", "list", "--json", "--config", settingsFile(t, here().settings(t, "")))
+	cmd.Dir, cmd.Env = work, here().Environment(work)
 	out, err := cmd.Output()
 	var plugins []struct {
 		Name     string
@@ -72,7 +72,7 @@ func backendWarnings(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	for _, plugin := range plugins {
-		if plugin.Name == here().backend && plugin.Healthy {
+		if plugin.Name == here().Backend && plugin.Healthy {
 			return plugin.Warnings
 		}
 	}

@@ -90,7 +90,7 @@ func require(t *testing.T, what string) {
 	t.Helper()
 	why := absence(what)
 	if what == "engine" {
-		what = here().name // as BOXWRIGHT_REQUIRE calls it
+		what = here().Name // as BOXWRIGHT_REQUIRE calls it
 	}
 	switch {
 	case why == "":

@@ -1,19 +1,20 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/boxwright/boxwright/hack/place"
 )
 
 // The images that hack/ makes.
@@ -28,14 +29,10 @@ const (
 // cpuNotHeld is the warning of an engine that cannot bound the use of processors.
 const cpuNotHeld = "the cpu limit does not hold: this engine cannot enforce it"
 
-// place is where the boxes of the tests live. One test process has one: BOXWRIGHT_TEST_BACKEND
-// names it.
-type place struct {
-	name     string         // as in BOXWRIGHT_TEST_BACKEND and in the report
-	backend  string         // the server's name for it
+// testPlace is where the boxes of the tests live. One test process has one: BOXWRIGHT_TEST_BACKEND names it.
+type testPlace struct {
+	*place.Place
 	config   map[string]any // what a server needs to use it
-	socket   string         // the engine's; "" if it has none
-	user     *user.User     // who the server runs as; nil is who runs the tests
 	engine   engine
 	cleanup  func()   // of what the place made for itself; nil is nothing
 	declared []string // warnings that each result has, because the backend declares a weakness
@@ -57,25 +54,40 @@ type engine interface {
 }
 
 // here is the place of this process.
-var here = sync.OnceValue(func() *place {
-	name := os.Getenv("BOXWRIGHT_TEST_BACKEND")
-	if name == "" {
-		name = "docker"
+var here = sync.OnceValue(func() *testPlace {
+	name := cmp.Or(os.Getenv("BOXWRIGHT_TEST_BACKEND"), "docker")
+	p, err := newPlace(name)
+	if err != nil {
+		p = &testPlace{Place: &place.Place{Name: name, Backend: strings.TrimSuffix(name, "-rootless")}, engine: missing(err.Error())}
 	}
-	make, ok := map[string]func() *place{
-		"docker":          dockerPlace,
-		"podman":          podmanPlace,
-		"podman-rootless": rootlessPodmanPlace,
-		"gvisor":          gvisorPlace,
-		"gvisor-rootless": rootlessGvisorPlace,
-	}[name]
-	if !ok {
-		return &place{name: name, engine: missing("BOXWRIGHT_TEST_BACKEND names no place: " + name)}
-	}
-	p := make()
-	p.name = name
 	return p
 })
+
+// newPlace gives gVisor's place a folder of its own, which goes with cleanup.
+func newPlace(name string) (*testPlace, error) {
+	dir, err := os.MkdirTemp("", "boxwright-e2e-place-")
+	if err != nil {
+		return nil, err
+	}
+	cleanup := func() { _ = os.RemoveAll(dir) }
+	known, err := place.Of(name, dir, []string{baseImage, preinstalledImage, busyboxImage, emptyImage, nodeImage})
+	if err == nil {
+		err = known.Furnish(dir, nil)
+	}
+	if err != nil {
+		cleanup()
+		return nil, err
+	}
+	p := &testPlace{Place: known, config: known.Config(), cleanup: cleanup, engine: commandEngine(known.Command)}
+	if known.Backend == "gvisor" {
+		p.engine = gvisorEngine{filepath.Join(dir, "state", "gvisor")}
+	}
+	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil && known.User != nil { // version 2 can be delegated to a user
+		p.config["limits"] = map[string]any{"unenforced": "warn"}
+		p.declared = []string{cpuNotHeld}
+	}
+	return p, nil
+}
 
 // missing is an engine that is not there.
 type missing string
@@ -88,68 +100,9 @@ func (missing) removeBox(*testing.T, string)                 {}
 func (missing) removeVolume(*testing.T, string)              {}
 func (missing) removeImage(*testing.T, string)               {}
 
-func dockerPlace() *place {
-	host := os.Getenv("DOCKER_HOST")
-	if host == "" {
-		host = "unix:///var/run/docker.sock"
-	}
-	return &place{
-		backend: "docker",
-		config:  map[string]any{"backend": "docker"},
-		socket:  host,
-		engine:  commandEngine{"docker"},
-	}
-}
-
-func podmanPlace() *place { return podmanAt(os.Getenv("BOXWRIGHT_PODMAN"), "BOXWRIGHT_PODMAN") }
-
-// rootlessPodmanPlace may have an engine whose limits do not hold: on cgroup v1 they cannot.
-func rootlessPodmanPlace() *place {
-	p := podmanAt(os.Getenv("BOXWRIGHT_PODMAN_ROOTLESS"), "BOXWRIGHT_PODMAN_ROOTLESS")
-	return p.asTestUser().withoutCgroups()
-}
-
-func podmanAt(socket, variable string) *place {
-	p := &place{
-		backend: "podman",
-		config: map[string]any{
-			"backend":  "podman",
-			"backends": map[string]any{"podman": map[string]any{"settings": map[string]any{"host": socket}}},
-		},
-		socket: socket,
-		engine: commandEngine{"podman", "--remote", "--url", socket},
-	}
-	if socket == "" {
-		p.engine = missing(variable + " is not set; hack/podman-up.sh prints it")
-	}
-	return p
-}
-
-// asTestUser makes the servers those of an ordinary user.
-func (p *place) asTestUser() *place {
-	name := os.Getenv("BOXWRIGHT_TEST_USER")
-	found, err := user.Lookup(name)
-	if err != nil {
-		p.engine = missing(fmt.Sprintf("BOXWRIGHT_TEST_USER: %v; hack/podman-up.sh rootless prints it", err))
-		return p
-	}
-	p.user = found
-	return p
-}
-
-// withoutCgroups expects an engine that cannot bound the CPU, and says so in each result.
-func (p *place) withoutCgroups() *place {
-	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
-		return p // cgroup v2 can be delegated to a user
-	}
-	p.config["limits"] = map[string]any{"unenforced": "warn"}
-	p.declared = []string{cpuNotHeld}
-	return p
-}
-
 // settings is a server's settings file for this place: text, and what it leaves open of the
 // place's own.
-func (p *place) settings(t *testing.T, text string) string {
+func (p *testPlace) settings(t *testing.T, text string) string {
 	t.Helper()
 	given := map[string]any{}
 	if err := yaml.Unmarshal([]byte(text), &given); err != nil {
@@ -175,42 +128,16 @@ func merge(under, over map[string]any) map[string]any {
 	return both
 }
 
-// command is a program as the place's user runs it.
-func (p *place) command(name string, args ...string) *exec.Cmd {
-	if p.user == nil {
-		return exec.Command(name, args...)
-	}
-	as := []string{"--reuid", p.user.Uid, "--regid", p.user.Gid, "--init-groups", "--", name}
-	return exec.Command("setpriv", append(as, args...)...)
-}
-
-// environment is what a program of the place's user sees: the test's own, without what would
-// set up a server, and with empty base folders.
-func (p *place) environment(home string) []string {
-	env := environment(home)
-	if p.user != nil {
-		env = append(env, "HOME="+p.user.HomeDir, "USER="+p.user.Username, "XDG_RUNTIME_DIR=/run/user/"+p.user.Uid)
-	}
-	return env
-}
-
 // give hands files of the test to the place's user.
-func (p *place) give(t *testing.T, paths ...string) {
+func (p *testPlace) give(t *testing.T, paths ...string) {
 	t.Helper()
-	if p.user == nil {
-		return
-	}
-	uid, _ := strconv.Atoi(p.user.Uid)
-	gid, _ := strconv.Atoi(p.user.Gid)
-	for _, path := range paths {
-		if err := os.Chown(path, uid, gid); err != nil {
-			t.Fatal(err)
-		}
+	if err := p.Give(paths...); err != nil {
+		t.Fatal(err)
 	}
 }
 
 // folder makes a temporary folder of the place's user.
-func (p *place) folder(t *testing.T) string {
+func (p *testPlace) folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	p.give(t, dir, filepath.Dir(dir))
@@ -221,7 +148,7 @@ func (p *place) folder(t *testing.T) string {
 func onlyWhere(t *testing.T, ok bool, what string) {
 	t.Helper()
 	if !ok {
-		t.Skipf("not for %s: %s", here().name, what)
+		t.Skipf("not for %s: %s", here().Name, what)
 	}
 }
 
@@ -251,8 +178,8 @@ func addressesOf(name string) []string {
 }
 
 // readable makes the programs those of a folder that the place's user can read; cleanup removes it.
-func (p *place) readable(dir string) (string, func(), error) {
-	if p.user == nil {
+func (p *testPlace) readable(dir string) (string, func(), error) {
+	if p.User == nil {
 		return dir, func() {}, nil
 	}
 	copied, err := os.MkdirTemp("", "boxwright-e2e-")
@@ -262,7 +189,7 @@ func (p *place) readable(dir string) (string, func(), error) {
 	cleanup := func() { _ = os.RemoveAll(copied) }
 	files, _ := filepath.Glob(filepath.Join(dir, "*"))
 	for _, file := range files {
-		if err := duplicate(file, filepath.Join(copied, filepath.Base(file))); err != nil {
+		if err := place.Duplicate(file, filepath.Join(copied, filepath.Base(file))); err != nil {
 			cleanup()
 			return "", nil, err
 		}
@@ -270,27 +197,15 @@ func (p *place) readable(dir string) (string, func(), error) {
 	return copied, cleanup, os.Chmod(copied, 0o755)
 }
 
-// duplicate makes a file of the same content, without copying where that is possible.
-func duplicate(from, to string) error {
-	if os.Link(from, to) == nil {
-		return nil
-	}
-	content, err := os.ReadFile(from)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, content, 0o755)
-}
-
 // at is the settings file of a server whose engine is at another address.
-func (p *place) at(host string) string {
-	return fmt.Sprintf("backends: {%s: {settings: {host: '%s'}}}\n", p.backend, host)
+func (p *testPlace) at(host string) string {
+	return fmt.Sprintf("backends: {%s: {settings: {host: '%s'}}}\n", p.Backend, host)
 }
 
 // plugin is the name of the place's plugin.
-func (p *place) plugin() string { return "boxwright-backend-" + p.backend }
+func (p *testPlace) plugin() string { return "boxwright-backend-" + p.Backend }
 
 // isDeclared tells whether a warning is of those that each result of this place has.
-func (p *place) isDeclared(warning string) bool { return slices.Contains(p.declared, warning) }
+func (p *testPlace) isDeclared(warning string) bool { return slices.Contains(p.declared, warning) }
 
-func (p *place) isDocker() bool { return p.name == "docker" }
+func (p *testPlace) isDocker() bool { return p.Name == "docker" }

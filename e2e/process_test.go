@@ -10,8 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -56,11 +54,11 @@ func launch(t *testing.T, s setup, eat func(line []byte)) *process {
 	}
 	work := here().folder(t)
 	p := &process{state: s.state, stderr: &lockedBuffer{}, gone: make(chan struct{})}
-	p.cmd = here().command(filepath.Join(s.programs, "boxwright"), "serve", "--config", settingsFile(t, here().settings(t, s.config)))
+	p.cmd = here().Program(filepath.Join(s.programs, "boxwright"), "serve", "--config", settingsFile(t, here().settings(t, s.config)))
 	p.cmd.Dir = work
 	// Tests look at boxes and at ends of runs: no box waits in a pool, and no run goes on in the background because
 	// the machine is slow, but where that is what they are about.
-	p.cmd.Env = append(here().environment(work), "BOXWRIGHT_STORAGE_DIR="+p.dir, "BOXWRIGHT_POOL_ENABLED=false", "BOXWRIGHT_RUNS_SYNC_LIMIT=4m")
+	p.cmd.Env = append(here().Environment(work), "BOXWRIGHT_STORAGE_DIR="+p.dir, "BOXWRIGHT_POOL_ENABLED=false", "BOXWRIGHT_RUNS_SYNC_LIMIT=4m")
 	p.cmd.Env = append(p.cmd.Env, s.env...)
 	p.cmd.Stderr = p.stderr
 	var err error
@@ -86,14 +84,6 @@ func settingsFile(t *testing.T, text string) string {
 	}
 	here().give(t, name)
 	return name
-}
-
-// environment is the test's own, without what would set up a server, and with empty base folders.
-func environment(home string) []string {
-	env := slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return regexp.MustCompile(`^(BOXWRIGHT_|SANDBOX_|LOG_LEVEL=|XDG_(CONFIG|STATE|CACHE)_HOME=)`).MatchString(entry)
-	})
-	return append(env, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "XDG_CACHE_HOME="+home)
 }
 
 func (p *process) read(eat func([]byte)) {

@@ -17,7 +17,7 @@ func TestNobodyReadsTheServer(t *testing.T) {
 	for name, closed := range map[string][]int{"stdout": {0}, "stderr": {1}, "both": {0, 1}} {
 		t.Run(name, func(t *testing.T) {
 			server := exec.Command(filepath.Join(programs, "boxwright"), "serve", "--set", "storage.dir="+t.TempDir())
-			server.Env = environment(t.TempDir())
+			server.Env = here().Environment(t.TempDir())
 			stdin, err := server.StdinPipe()
 			if err != nil {
 				t.Fatal(err)

@@ -23,14 +23,14 @@ type boxes struct {
 	image    core.Image
 }
 
-func openBoxes(ctx context.Context, p *place, run string) (*boxes, error) {
-	settings, err := json.Marshal(p.settings)
+func openBoxes(ctx context.Context, p *benchPlace, run string) (*boxes, error) {
+	settings, err := json.Marshal(p.Settings)
 	if err != nil {
 		return nil, err
 	}
 	b := &boxes{instance: "bench-" + run}
-	b.backend, b.close, err = sdktest.Launch(ctx, filepath.Join(p.dir, "boxwright-backend-"+p.backend), sdktest.Options{
-		Env: p.environment(), Process: p.process(),
+	b.backend, b.close, err = sdktest.Launch(ctx, filepath.Join(p.dir, "boxwright-backend-"+p.Backend), sdktest.Options{
+		Env: p.Environment(p.state()), Process: p.Process(),
 		Config: sdk.Config{
 			Settings: settings, Instance: b.instance, Server: "bench",
 			Agents: map[string]string{runtime.GOARCH: filepath.Join(p.dir, "boxwright-agent-linux-"+runtime.GOARCH)},

@@ -66,7 +66,7 @@ func bench(ctx context.Context, names []string) (err error) {
 	for _, m := range all {
 		m.report()
 		if err := m.load(ctx); err != nil {
-			return fmt.Errorf("%s: %w", m.place.name, err)
+			return fmt.Errorf("%s: %w", m.place.Name, err)
 		}
 	}
 	figures.print()
@@ -79,7 +79,7 @@ func takeTurns(ctx context.Context, all []*measured) error {
 	for round := range rounds + 1 {
 		for _, m := range all {
 			if err := m.round(ctx, round > 0); err != nil {
-				return fmt.Errorf("%s: %w", m.place.name, err)
+				return fmt.Errorf("%s: %w", m.place.Name, err)
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func takeTurns(ctx context.Context, all []*measured) error {
 
 // measured is a place with a server and a plugin of its own, and what was measured there.
 type measured struct {
-	place   *place
+	place   *benchPlace
 	server  *mcpServer // as it comes, with a box that waits
 	cold    *mcpServer // without
 	boxes   *boxes
@@ -122,7 +122,7 @@ func (m *measured) close() error {
 }
 
 func (m *measured) set(row, format string, args ...any) {
-	m.figures.set(row, m.place.name, format, args...)
+	m.figures.set(row, m.place.Name, format, args...)
 }
 
 // round measures the bare engine, a cold call and the steps of a box, once each, and some calls that find a box.
@@ -159,8 +159,8 @@ func (m *measured) round(ctx context.Context, counts bool) error {
 	return nil
 }
 
-func (p *place) runBare() error {
-	out, err := p.command(p.bare[0], p.bare[1:]...).Output()
+func (p *benchPlace) runBare() error {
+	out, err := p.program(p.bare[0], p.bare[1:]...).Output()
 	if err != nil || string(out) != "hello\n" {
 		return fmt.Errorf("%v: %q, %w", p.bare, out, err)
 	}

@@ -23,11 +23,11 @@ type mcpServer struct {
 	startup time.Duration // from the start of the process to the answer to initialize
 }
 
-func startServer(ctx context.Context, p *place, flags ...string) (*mcpServer, error) {
+func startServer(ctx context.Context, p *benchPlace, flags ...string) (*mcpServer, error) {
 	began := time.Now()
 	var command *exec.Cmd
 	start := func(context.Context, string, []string, []string) (*exec.Cmd, error) {
-		command = p.command(filepath.Join(p.dir, "boxwright"), append([]string{"serve", "--config", p.configFile()}, flags...)...)
+		command = p.program(filepath.Join(p.dir, "boxwright"), append([]string{"serve", "--config", p.configFile()}, flags...)...)
 		return command, nil
 	}
 	c, err := client.NewStdioMCPClientWithOptions("boxwright", nil, nil, transport.WithCommandFunc(start))
