@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -69,13 +70,25 @@ func docker(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
+// found has what was found out about the engine, by what it was.
+var found sync.Map
+
+// known finds something out about the engine once: each call of its command takes a tenth of a second.
+func known(what string, look func() error) error {
+	once, _ := found.LoadOrStore(what, sync.OnceValue(look))
+	return once.(func() error)()
+}
+
 // require skips a test for want of Docker or an image, unless that is forbidden.
 func require(t *testing.T, image string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs Docker: skipped with -short")
 	}
-	_, err := docker("image", "inspect", image)
+	err := known(image, func() error {
+		_, err := docker("image", "inspect", image)
+		return err
+	})
 	if err == nil {
 		return
 	}
@@ -159,14 +172,18 @@ func newBox(tb testing.TB, image string, options ...string) *box {
 			state, _ := docker("inspect", "-f", "{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}}", id)
 			tb.Logf("the box is %s; the agent's log: %s", state, logs)
 		}
-		_, _ = docker("kill", id) // Podman would ask the agent first, and wait
+		if os.Getenv("BOXWRIGHT_TEST_ENGINE") != "" {
+			_, _ = docker("kill", id) // Podman would ask the agent first, and wait
+		}
 		_, _ = docker("rm", "-f", "-v", id)
 	})
 	b := &box{id: id}
-	go func() { // with gVisor an exec does not always end with the box that it is in
-		_, _ = docker("wait", id)
-		b.cut()
-	}()
+	if slices.Contains(options, "runsc") {
+		go func() { // an exec does not always end with the box that it is in
+			_, _ = docker("wait", id)
+			b.cut()
+		}()
+	}
 	return b
 }
 

@@ -46,13 +46,6 @@ func figures(t *testing.T, g execution.Guest) {
 	if p, err := g.Preview(t.Context(), "figure-1.png", 1<<20); err != nil || p.Shrunk {
 		t.Errorf("preview: %v", err)
 	}
-	for range 5 {
-		exit := run(t, g, python("import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.show()"))
-		t.Logf("a plot took %v", exit.Duration)
-		if core.StatusOf(exit) != core.StatusOK {
-			t.Error(describe(exit))
-		}
-	}
 }
 
 func checkFigures(t *testing.T, exit core.Exit, want, wantStderr string) {

@@ -11,12 +11,16 @@ import (
 	"github.com/boxwright/boxwright/ports/execution"
 )
 
-// sleepers counts the processes in the box whose command line has the word.
-func sleepers(t *testing.T, g execution.Guest, word string) string {
+// sleepers counts the processes in the box that have a word as an argument, for each of the words.
+func sleepers(t *testing.T, g execution.Guest, words ...string) string {
 	t.Helper()
-	exit := run(t, g, kept("sh", "-c", fmt.Sprintf(`n=0; for d in /proc/[0-9]*; do
-		[ "$d" != /proc/$$ ] && tr '\0' ' ' <$d/cmdline 2>/dev/null | grep -q '^sleep %s ' && n=$((n+1)); done; echo $n`, word)))
-	return strings.TrimSpace(string(exit.Stdout.Head))
+	script := ""
+	for _, word := range words { // as a pattern that is not itself such an argument
+		last := len(word) - 1
+		script += fmt.Sprintf("echo $(grep -lzx '%s[%s]' /proc/[0-9]*/cmdline 2>/dev/null | wc -l);", word[:last], word[last:])
+	}
+	exit := run(t, g, kept("sh", "-c", script))
+	return strings.Join(strings.Fields(string(exit.Stdout.Head)), " ")
 }
 
 // TestKeep: a run ends when its program does, and what that has started goes on.
@@ -90,6 +94,7 @@ var eachEscape = map[string]string{
 
 // TestKeepEndsAtItsTime: all that a run has started ends with it, and nothing that was there before.
 func TestKeepEndsAtItsTime(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, k keeper) {
 		g := start(t, pythonImage, k.option()...)
 		run(t, g, kept("sh", "-c", "setsid sleep 301 &"))
@@ -107,11 +112,8 @@ func TestKeepEndsAtItsTime(t *testing.T) {
 					if !exit.TimedOut || string(exit.Stdout.Head) != "a\n" || exit.StateLost {
 						t.Error(describe(exit))
 					}
-					if n := sleepers(t, g, "302"); n != "0" {
-						t.Errorf("%s go on", n)
-					}
-					if n := sleepers(t, g, "301"); n != "1" {
-						t.Errorf("the one from before: %s", n)
+					if n := sleepers(t, g, "302", "301"); n != "0 1" {
+						t.Errorf("its own, and the one from before: %s", n)
 					}
 				})
 			}
@@ -159,6 +161,7 @@ func started(t *testing.T, g execution.Guest, id string) string {
 
 // TestStubbornCell: code that does not let itself be interrupted costs the session its state.
 func TestStubbornCell(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, k keeper) {
 		g := start(t, pythonImage, k.option()...)
 		for name, code := range map[string]string{
@@ -182,6 +185,7 @@ func TestStubbornCell(t *testing.T) {
 
 // TestInterruptedCell: what is interrupted ends, and what is remembered stays.
 func TestInterruptedCell(t *testing.T) {
+	t.Parallel()
 	onEach(t, func(t *testing.T, k keeper) {
 		g := start(t, pythonImage, k.option()...)
 		run(t, g, cell("x = 1"))
@@ -212,7 +216,7 @@ func TestInterruptedCell(t *testing.T) {
 func TestForkBombInASession(t *testing.T) {
 	onEach(t, func(t *testing.T, k keeper) {
 		g := start(t, pythonImage, append(k.option(), "--memory", "1g")...)
-		for _, code := range []string{"import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", "import os; os.system('f() { f | f & }; f; sleep 20')"} {
+		for _, code := range []string{"import os\nwhile True:\n    try: os.fork()\n    except OSError: pass", "import subprocess; subprocess.run(['sh', '-c', 'f() { f | f & }; f; while :; do :; done', 'bomb'])"} {
 			spec := cell(code)
 			spec.Timeout = time.Second
 			exit := run(t, g, spec)
@@ -220,7 +224,7 @@ func TestForkBombInASession(t *testing.T) {
 				t.Error(describe(exit))
 			}
 			want{stdout: "1\n"}.check(t, run(t, g, cell("print(1)")))
-			if n := sleepers(t, g, "20"); n != "0" {
+			if n := sleepers(t, g, "bomb"); n != "0" {
 				t.Errorf("%s are left", n)
 			}
 		}

@@ -1,6 +1,7 @@
 package guest_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -50,8 +51,14 @@ func (k keeper) require(t *testing.T) {
 	if k != runsc {
 		return
 	}
-	known, err := docker("info", "--format", "{{with index .Runtimes \"runsc\"}}yes{{end}}")
-	if err == nil && known == "yes" {
+	err := known("the runtime runsc", func() error {
+		yes, err := docker("info", "--format", "{{with index .Runtimes \"runsc\"}}yes{{end}}")
+		if err == nil && yes != "yes" {
+			err = errors.New("the engine has none")
+		}
+		return err
+	})
+	if err == nil {
 		return
 	}
 	if strings.Contains(os.Getenv("BOXWRIGHT_REQUIRE"), "docker-runsc") {

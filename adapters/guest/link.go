@@ -82,6 +82,13 @@ func (l *link) stands() bool {
 	return l.client != nil && !l.ended.Load()
 }
 
+// isClosed reports whether nobody can dial any more.
+func (l *link) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
 func errClosed() error {
 	return core.Errorf(core.ErrUnavailable, "the connection to the box has been closed")
 }

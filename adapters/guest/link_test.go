@@ -121,6 +121,7 @@ func serve(conn net.Conn, agent guestv1.GuestServiceService) {
 
 // TestNothingWaitsForEver: whatever the box does, a call returns soon after its ctx.
 func TestNothingWaitsForEver(t *testing.T) {
+	t.Parallel()
 	for name, serve := range map[string]func(net.Conn){
 		"reads nothing":   func(net.Conn) {},
 		"answers nothing": func(c net.Conn) { _, _ = io.Copy(io.Discard, c) },
@@ -192,6 +193,35 @@ func TestClosed(t *testing.T) {
 	}
 	_, _ = g.Close(), g.Close()
 	if err := g.WriteFile(t.Context(), "x", strings.NewReader("x")); core.KindOf(err) != core.ErrUnavailable || p.dials.Load() != 1 {
+		t.Errorf("got %v after %d dials", err, p.dials.Load())
+	}
+}
+
+// running is an agent that says when a run has come.
+type running struct {
+	stalling
+	came chan struct{}
+}
+
+func (r running) Run(ctx context.Context, _ guestv1.GuestService_RunServer) error {
+	close(r.came)
+	return wait(ctx)
+}
+
+// TestClosedWhileCodeRuns: nobody looks for the run any more, as nobody can.
+func TestClosedWhileCodeRuns(t *testing.T) {
+	agent := running{came: make(chan struct{})}
+	p := &peer{serve: func(conn net.Conn) { serve(conn, agent) }}
+	g, err := guest.New().Connect(t.Context(), p, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-agent.came
+		_ = g.Close()
+	}()
+	_, err = g.Run(t.Context(), python("1"), nil)
+	if core.KindOf(err) != core.ErrUnavailable || strings.Contains(err.Error(), "the box was lost while the code ran") || p.dials.Load() != 1 {
 		t.Errorf("got %v after %d dials", err, p.dials.Load())
 	}
 }

@@ -159,8 +159,8 @@ func (g *Guest) attach(ctx context.Context, id string) (*guestv1.Exit, error) {
 			return response.GetExit(), nil
 		case err == nil:
 			return nil, errRunLost()
-		case !errors.Is(err, errLost) && core.KindOf(err) != core.ErrUnavailable:
-			return nil, err
+		case !errors.Is(err, errLost) && core.KindOf(err) != core.ErrUnavailable, g.link.isClosed():
+			return nil, unreachable(err)
 		case time.Since(dialled) > reattach:
 			deadline = time.Now().Add(reattach)
 		}
