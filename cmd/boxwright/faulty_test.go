@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"github.com/boxwright/boxwright/adapters/config"
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk"
+	"github.com/boxwright/boxwright/plugins/sdk/daemontest"
 	"github.com/boxwright/boxwright/ports/execution"
 	"github.com/boxwright/boxwright/ports/execution/executiontest"
 )
@@ -263,11 +263,7 @@ func dockerPlugin(t *testing.T) string {
 	agent := filepath.Join(filepath.Dir(self), "boxwright-agent-linux-"+runtime.GOARCH)
 	t.Cleanup(func() { _ = os.Remove(agent) })
 	for path, pkg := range map[string]string{plugin: "../boxwright-backend-docker", agent: "../boxwright-agent"} {
-		cmd := exec.Command("go", "build", "-o", path, pkg)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("building %s: %v\n%s", pkg, err, out)
-		}
+		daemontest.Program(t, path, pkg)
 	}
 	return plugin
 }

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/boxwright/boxwright/adapters/config"
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/daemontest"
 	"github.com/boxwright/boxwright/ports/execution/executiontest"
 	"github.com/boxwright/boxwright/ports/execution/executiontest/mutants"
 )
@@ -54,11 +54,7 @@ func build(t *testing.T, pkg, name string) string {
 		t.Skip("it builds and starts plugins")
 	}
 	path := filepath.Join(t.TempDir(), name)
-	cmd := exec.Command("go", "build", "-o", path, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", pkg, err, out)
-	}
+	daemontest.Program(t, path, pkg)
 	return path
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -297,10 +296,6 @@ func saveImage(tb testing.TB, file, ref string, layers ...v1.Layer) {
 func buildPlugin(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "boxwright-backend-gvisor")
-	cmd := exec.Command("go", "build", "-o", path, "../../cmd/boxwright-backend-gvisor")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v\n%s", err, out)
-	}
+	daemontest.Program(t, path, "../../cmd/boxwright-backend-gvisor")
 	return path
 }

@@ -3,8 +3,6 @@
 package podman
 
 import (
-	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -20,11 +18,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceThroughTheExecutable(t *testing.T) {
 	onEach(t, func(t *testing.T, l *lab) {
 		plugin := filepath.Join(t.TempDir(), "plugin")
-		build := exec.Command("go", "build", "-tags", "remote containers_image_openpgp", "-o", plugin, "../../cmd/boxwright-backend-podman")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		daemontest.Program(t, plugin, "../../cmd/boxwright-backend-podman", "-tags", "remote containers_image_openpgp")
 		cfg := daemontest.Config(l.agent)
 		cfg.Settings = []byte(`{"host": "` + l.host + `"}`)
 		executiontest.Run(t, func(t *testing.T) executiontest.Env {

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -20,20 +19,6 @@ import (
 	"github.com/boxwright/boxwright/plugins/sdk"
 	"github.com/boxwright/boxwright/ports/execution/executiontest"
 )
-
-// BuildStandin builds the stand-in for the agent, and returns its path.
-func BuildStandin(t *testing.T) string {
-	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	path := filepath.Join(t.TempDir(), "standin")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/standin") //nolint:gosec // a path of the test's own
-	cmd.Dir = filepath.Dir(here)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the stand-in: %v\n%s", err, out)
-	}
-	return path
-}
 
 // OwnCopy copies an agent, and makes it differ from everybody else's, so that its volume is the
 // test's own.
