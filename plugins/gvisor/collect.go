@@ -33,13 +33,10 @@ type keeping struct {
 // the longest time, until the rest fits; and the layers that no image has then. sizes are the layers' bytes.
 func surplus(images []storedImage, sizes map[string]int64, inUse map[string]bool, most keeping, now time.Time) (goes, layers []string) {
 	images = slices.SortedFunc(slices.Values(images), func(a, b storedImage) int { return a.used.Compare(b.used) })
-	users, total := map[string]int{}, int64(0)
-	for _, image := range images {
-		for _, layer := range image.layers {
-			if users[layer]++; users[layer] == 1 {
-				total += sizes[layer]
-			}
-		}
+	users := usersOf(images)
+	var total int64
+	for layer := range users {
+		total += sizes[layer]
 	}
 	for _, image := range images {
 		idle := now.Sub(image.used)
@@ -59,6 +56,17 @@ func surplus(images []storedImage, sizes map[string]int64, inUse map[string]bool
 		}
 	}
 	return goes, layers
+}
+
+// usersOf counts the images that have a layer.
+func usersOf(images []storedImage) map[string]int {
+	users := map[string]int{}
+	for _, image := range images {
+		for _, layer := range image.layers {
+			users[layer]++
+		}
+	}
+	return users
 }
 
 // collectLater removes surplus images in the background. What cannot be removed now is tried again after the next fetch.

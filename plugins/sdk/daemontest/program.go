@@ -20,7 +20,8 @@ var programs sync.Map
 func Program(t *testing.T, path, pkg string, flags ...string) {
 	t.Helper()
 	built, _ := programs.LoadOrStore(pkg, sync.OnceValues(func() ([]byte, error) { return link(pkg, flags) }))
-	content, err := built.(func() ([]byte, error))()
+	build, _ := built.(func() ([]byte, error)) // nothing else is stored
+	content, err := build()
 	if err == nil {
 		err = os.WriteFile(path, content, 0o755) //nolint:gosec // a program
 	}
