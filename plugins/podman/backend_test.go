@@ -21,8 +21,7 @@ func TestConformanceThroughTheExecutable(t *testing.T) {
 		daemontest.Program(t, plugin, "../../cmd/boxwright-backend-podman", "-tags", "remote containers_image_openpgp")
 		cfg := daemontest.Config(l.agent)
 		cfg.Settings = []byte(`{"host": "` + l.host + `"}`)
-		executiontest.Run(t, func(t *testing.T) executiontest.Env {
-			return l.remoteEnv(t, sdktest.Spawn(t, plugin, sdktest.Options{Config: cfg}))
-		}, executiontest.RemoteSkips()...)
+		client := sdktest.Spawn(t, plugin, sdktest.Options{Config: cfg})
+		executiontest.Run(t, func(t *testing.T) executiontest.Env { return l.remoteEnv(t, client) }, executiontest.RemoteSkips()...)
 	})
 }
