@@ -90,7 +90,7 @@ func (b *Backend) create(caller, workCtx context.Context, r *runsc, spec core.Bo
 
 func (b *Backend) order(id string, r *runsc, from origin) order {
 	return order{
-		ID: id, Gofers: r.gofers, Platform: b.settings.Platform, Folders: b.folders,
+		ID: id, Gofers: r.gofers, CanWait: r.canWait && followsThreads(), Platform: b.settings.Platform, Folders: b.folders,
 		Root: from.root, Binds: from.binds, Masks: from.masks, Env: from.env, Agent: from.agent,
 		UID: b.machine.uid, GID: b.machine.gid,
 		Limits: b.limits(), Cgroups: b.machine.cgroups, MaxCPUs: float64(b.machine.cpus),
@@ -154,13 +154,27 @@ func (b *Backend) start(ctx context.Context, id string, r *runsc, spec core.BoxS
 	if spec.Network == core.NetworkFull {
 		err = b.startInTunnel(ctx, id, r, bundle, theirs)
 	} else {
-		err = run(ctx, bundle.CPUs, r.path, bundle.Args, theirs)
+		err = run(ctx, bundle.StartCPUs, r.path, bundle.Args, theirs)
 	}
 	_ = theirs.Close() // the box has its own
+	if err == nil && bundle.CPUs < bundle.StartCPUs {
+		return b.keepOn(id, bundle.CPUs)
+	}
 	if err != nil && ctx.Err() == nil {
 		err = explain(err, filepath.Join(b.folders.box(id), "runsc.log"))
 	}
 	return err
+}
+
+// keepOn keeps a box that has just been started, and in which nothing of the client's runs yet, to its processors.
+func (b *Backend) keepOn(id string, cpus int) error {
+	var pids []int
+	for _, p := range b.processes() {
+		if p.box == id && !p.tunnel {
+			pids = append(pids, p.pid)
+		}
+	}
+	return keepOn(pids, cpus)
 }
 
 // explain adds what runsc logged of its failure.

@@ -46,6 +46,7 @@ type runsc struct {
 	version string
 	changed time.Time // the file's
 	gofers  bool      // it can give its file servers networks of their own; else it does so anyway
+	canWait bool      // it can be told that a box has fewer processors than it sees when it starts
 }
 
 // finder finds runsc at the first call, and anew when the file changes.
@@ -144,6 +145,9 @@ func needed() []string { return []string{"overlay2", "host-uds", "directfs", "fi
 // goferNetwork keeps runsc from leaving a mount of its own in the backend's folder.
 const goferNetwork = "gofer-network-namespace"
 
+// noSpinning keeps a box's kernel from waiting actively, which only pays where somebody else can go on meanwhile.
+const noSpinning = "systrap-disable-fast-path"
+
 // probeTime bounds the look at one executable.
 const probeTime = 10 * time.Second
 
@@ -172,7 +176,7 @@ func probe(ctx context.Context, path string) (*runsc, error) {
 	if err := mayNest(ctx, path); err != nil {
 		return nil, err
 	}
-	return &runsc{path: path, version: versionOf(version), changed: info.ModTime(), gofers: has(goferNetwork)}, nil
+	return &runsc{path: path, version: versionOf(version), changed: info.ModTime(), gofers: has(goferNetwork), canWait: has(noSpinning)}, nil
 }
 
 // mayNest finds out whether an ordinary user may make user namespaces here, which each box is in:

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk"
 )
@@ -215,50 +213,6 @@ func TestCgroups(t *testing.T) {
 	os.WriteFile(filepath.Join(root, cgroupParent, "boxwright-y", "memory.events"), []byte("low 0\noom 2\noom_kill 2\n"), 0o644)
 	if !second.oomKilled("boxwright-y") || second.oomKilled("boxwright-z") {
 		t.Error("version 2: what was killed is not told")
-	}
-}
-
-func TestProcessorsOfABox(t *testing.T) {
-	for cpus, want := range map[float64]bool{1: true, 2: true, 0.5: false, 1.5: false, 4.5: true} {
-		if got := holdsCPU(cpus, 4); got != want {
-			t.Errorf("%v of 4: %v", cpus, got)
-		}
-	}
-	var all unix.CPUSet
-	for _, i := range []int{1, 5, 70} {
-		all.Set(i)
-	}
-	for n, want := range map[int]int{1: 1, 2: 2, 3: 3, 9: 3} {
-		some := choose(all, n)
-		if some.Count() != want {
-			t.Errorf("%d of 3: %d", n, some.Count())
-		}
-		for i := range 100 {
-			if some.IsSet(i) && !all.IsSet(i) {
-				t.Errorf("it chose %d", i)
-			}
-		}
-	}
-}
-
-// TestAFractionOfAProcessor is rounded up without a control group, or refused with both ways out.
-func TestAFractionOfAProcessor(t *testing.T) {
-	b := storeBackend(t)
-	b.machine.cgroups, b.machine.cpus = cgroups{}, 4
-	spec := core.BoxSpec{Limits: core.Limits{CPUs: 1.5}}
-	_, err := b.checkHeld(spec)
-	hint := core.HintOf(err)
-	if core.KindOf(err) != core.ErrUnsupported || !strings.Contains(hint, "limits.cpus to 2") || !strings.Contains(hint, "limits.unenforced to warn") {
-		t.Errorf("refused: %v (%s)", err, hint)
-	}
-	spec.Unenforced = core.UnenforcedWarn
-	warned, err := b.checkHeld(spec)
-	if err != nil || len(warned) != 1 || !strings.Contains(warned[0], "cpu limit of 1.5 processors is rounded up to 2") {
-		t.Errorf("with a warning: %q, %v", warned, err)
-	}
-	spec.Limits.CPUs = 2
-	if warned, err := b.checkHeld(spec); err != nil || len(warned) > 0 {
-		t.Errorf("a whole number: %q, %v", warned, err)
 	}
 }
 

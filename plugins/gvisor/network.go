@@ -83,7 +83,7 @@ func (b *Backend) startStage(ctx context.Context, r *runsc, bundle request, said
 	if err != nil {
 		return nil, nil, err
 	}
-	return cmd, gate, startOn(cmd, bundle.CPUs)
+	return cmd, gate, startOn(cmd, bundle.StartCPUs)
 }
 
 // asGuest makes the new process the box's user of a user namespace in which only that user is,

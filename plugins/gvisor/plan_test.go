@@ -18,7 +18,7 @@ func TestPlan(t *testing.T) {
 		Limits: map[core.Limit]core.Enforcement{core.LimitMemory: core.EnforcedCgroup, core.LimitPIDs: core.EnforcedRlimit},
 	}
 	user := root
-	user.UID, user.GID, user.Cgroups, user.Env, user.Gofers = 1001, 1002, cgroups{}, nil, false
+	user.UID, user.GID, user.Cgroups, user.Env, user.Gofers, user.CanWait = 1001, 1002, cgroups{}, nil, false, true
 	host := root
 	host.Root, host.Binds, host.Masks, host.Platform, host.MaxCPUs = "/cache/images/2/root", []string{"/usr", "/lib"}, []string{"/usr/local"}, "kvm", 2
 	run := core.BoxSpec{Image: "python:3.11-slim", Limits: core.DefaultLimits(), Labels: labels}
@@ -30,6 +30,8 @@ func TestPlan(t *testing.T) {
 		Limits: core.Limits{MemoryBytes: 1 << 30, CPUs: 1.5, PIDs: 100, DiskBytes: 64 << 20},
 		Mounts: []core.Mount{{Volume: "env", Path: core.GuestEnvironment, Writable: true}},
 	}
+	old := user
+	old.CanWait = false
 	packages := run
 	packages.Mounts = []core.Mount{{Volume: "env", Path: core.GuestEnvironment}}
 	for name, c := range map[string]struct {
@@ -41,6 +43,7 @@ func TestPlan(t *testing.T) {
 		"packages":         {packages, root},
 		"install-host":     {install, host},
 		"rootless":         {run, user},
+		"rootless-old":     {run, old},
 		"rootless-install": {install, user},
 	} {
 		t.Run(name, func(t *testing.T) { daemontest.Golden(t, "gvisor", name, plan(c.spec, c.order)) })

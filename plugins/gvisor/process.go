@@ -21,6 +21,7 @@ type process struct {
 	uid     int
 	box     string
 	sandbox bool // it is the box's kernel
+	tunnel  bool // it is the box's way out
 }
 
 // processesOf finds the processes of boxes that a user's plugins started, by their command lines:
@@ -63,7 +64,7 @@ func look(pid int) (process, bool) {
 func recognise(args []string) (process, bool) {
 	program, last := path.Base(args[0]), args[len(args)-1]
 	if tunnel, ok := strings.CutPrefix(program, tunnelName); ok {
-		return process{box: tunnel}, isID(tunnel)
+		return process{box: tunnel, tunnel: true}, isID(tunnel)
 	}
 	p := process{box: last, sandbox: program == "runsc-sandbox"}
 	return p, isID(last) && (p.sandbox || program == "runsc-gofer" || startsBox(args, last))
@@ -112,7 +113,8 @@ func (b *Backend) killAll(ctx context.Context, id string) error {
 		if len(pids) == 0 {
 			return nil
 		}
-		for _, pid := range pids {
+		slices.Sort(pids)
+		for _, pid := range slices.Compact(pids) { // each is in a group of each controller
 			if err := kill(pid, func() bool { return b.belongs(pid, id) }); errors.Is(err, fs.ErrPermission) {
 				return core.Errorf(core.ErrDenied, "process %d of the box cannot be ended: the machine forbids it", pid)
 			}

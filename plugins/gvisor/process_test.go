@@ -22,7 +22,7 @@ func TestRecognise(t *testing.T) {
 		starts("/opt/runsc"):                                           {box: id},
 		starts("/bin/sh", "/opt/wrapper"):                              {box: id},
 		starts(stageName, "/opt/runsc"):                                {box: id},
-		tunnelName + id + " --configure 12 tap0":                       {box: id},
+		tunnelName + id + " --configure 12 tap0":                       {box: id, tunnel: true},
 		tunnelName + "12 tap0":                                         {},
 		"runsc --root=/r debug " + id:                                  {},
 		"runsc --root=/r run --pass-fd=3:3 --detach --bundle=/b " + id: {},
