@@ -94,7 +94,6 @@ var eachEscape = map[string]string{
 
 // TestKeepEndsAtItsTime: all that a run has started ends with it, and nothing that was there before.
 func TestKeepEndsAtItsTime(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, k keeper) {
 		g := start(t, pythonImage, k.option()...)
 		run(t, g, kept("sh", "-c", "setsid sleep 301 &"))
@@ -161,7 +160,6 @@ func started(t *testing.T, g execution.Guest, id string) string {
 
 // TestStubbornCell: code that does not let itself be interrupted costs the session its state.
 func TestStubbornCell(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, k keeper) {
 		g := start(t, pythonImage, k.option()...)
 		for name, code := range map[string]string{
@@ -185,7 +183,6 @@ func TestStubbornCell(t *testing.T) {
 
 // TestInterruptedCell: what is interrupted ends, and what is remembered stays.
 func TestInterruptedCell(t *testing.T) {
-	t.Parallel()
 	onEach(t, func(t *testing.T, k keeper) {
 		g := start(t, pythonImage, k.option()...)
 		run(t, g, cell("x = 1"))
