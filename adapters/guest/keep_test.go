@@ -197,7 +197,7 @@ func TestInterruptedCell(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				spec := cell("print('a', end='')\n" + code)
-				spec.Timeout, spec.OpenStdin = 300*time.Millisecond, true
+				spec.Timeout, spec.OpenStdin = time.Second, true
 				exit := run(t, g, spec)
 				if !exit.TimedOut || exit.StateLost || string(exit.Stdout.Head) != "a" || !strings.Contains(string(exit.Stderr.Head), "KeyboardInterrupt") {
 					t.Error(describe(exit))
