@@ -43,7 +43,7 @@ type Backends struct {
 	log     *slog.Logger
 	closing context.Context
 	close   context.CancelFunc
-	work    sync.WaitGroup // searches and stops under way
+	work    crew // searches and stops under way
 
 	mu      sync.Mutex
 	closed  bool
@@ -68,7 +68,7 @@ type search struct {
 func NewBackends(sources []Source, prefer Preference, log *slog.Logger) *Backends {
 	closing, stop := context.WithCancel(context.Background())
 	b := &Backends{
-		sources: map[string]Source{}, prefer: prefer, log: log,
+		sources: map[string]Source{}, prefer: prefer, log: log, work: crew{log: log},
 		closing: closing, close: stop, running: map[string]*member{},
 	}
 	for _, s := range sources {
@@ -132,7 +132,9 @@ func (b *Backends) Close(ctx context.Context) error {
 	errs := make([]error, len(running))
 	var all sync.WaitGroup
 	for i, m := range running {
-		all.Go(func() { errs[i] = m.plugin.Close(ctx) })
+		all.Go(func() {
+			errs[i] = safely(b.log, "stopped a backend", func() error { return m.plugin.Close(ctx) })
+		})
 	}
 	all.Wait()
 	b.work.Wait()
@@ -177,7 +179,7 @@ func (b *Backends) stopOthers(chosen string) {
 			continue
 		}
 		delete(b.running, name)
-		b.work.Go(func() {
+		b.work.do("stopped a backend", func() {
 			ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 			defer cancel()
 			if err := m.plugin.Close(ctx); err != nil {

@@ -26,8 +26,8 @@ type boxes struct {
 	// suspected are the backends where a creation failed in a way that may have left a box, and no
 	// sweep has looked since.
 	suspected map[string]bool
-	wake      chan struct{}  // has the sweep look soon
-	work      sync.WaitGroup // runs, installs, creations and removals under way
+	wake      chan struct{} // has the sweep look soon
+	work      crew          // runs, installs, creations and removals under way
 }
 
 // lifeMargin is what a box may live beyond the work it was made for, before anybody may remove it.
@@ -44,7 +44,7 @@ const (
 const abandonLimit = 3 * time.Second
 
 func newBoxes(ports Ports) *boxes {
-	return &boxes{ports: ports, known: map[string]*knownBox{}, suspected: map[string]bool{}, wake: make(chan struct{}, 1)}
+	return &boxes{ports: ports, work: crew{log: ports.Log}, known: map[string]*knownBox{}, suspected: map[string]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // box is a started box with its guest.
@@ -116,7 +116,7 @@ func (b *boxes) connected(ctx context.Context, on *place, spec core.BoxSpec, lif
 	if err != nil {
 		return nil, err
 	}
-	guest, err := b.ports.Guests.Connect(ctx, on.backend, made.ID)
+	guest, err := b.connect(ctx, on, made.ID)
 	if err != nil {
 		b.discard(on, made.ID)
 		if ctx.Err() != nil {
@@ -149,7 +149,7 @@ func (b *boxes) create(ctx context.Context, on *place, spec core.BoxSpec) (core.
 		err error
 	}
 	results := make(chan result)
-	b.work.Go(func() {
+	b.work.do("made a box", func() {
 		b.begin()
 		defer b.end()
 		making, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -158,7 +158,7 @@ func (b *boxes) create(ctx context.Context, on *place, spec core.BoxSpec) (core.
 		box, err := b.createWithZone(making, on, spec)
 		if err == nil {
 			b.remember(on.name, box.ID)
-		} else if making.Err() != nil || errors.Is(err, core.ErrUnavailable) {
+		} else if making.Err() != nil || errors.Is(err, core.ErrUnavailable) || errors.Is(err, core.ErrInternal) {
 			b.suspect(on.name)
 		}
 		select {
@@ -177,6 +177,15 @@ func (b *boxes) create(ctx context.Context, on *place, spec core.BoxSpec) (core.
 	}
 }
 
+// connect is the first stream to a new box.
+func (b *boxes) connect(ctx context.Context, on *place, box string) (guest execution.Guest, err error) {
+	err = safely(b.ports.Log, "connected to a box", func() error {
+		guest, err = b.ports.Guests.Connect(ctx, on.backend, box)
+		return err
+	})
+	return guest, err
+}
+
 func (b *boxes) labels(l core.Labels, lifetime time.Duration) core.Labels {
 	l.Instance, l.Server = b.ports.Instance, b.ports.Server
 	l.Expires = b.ports.Now().Add(lifetime + lifeMargin)
@@ -191,7 +200,7 @@ func (b *boxes) close(guest execution.Guest) {
 
 // discard removes a box in the background, and tries again when the engine is away.
 func (b *boxes) discard(on *place, id string) {
-	b.work.Go(func() {
+	b.work.do("removed a box", func() {
 		var err error
 		for range removeTries {
 			ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
@@ -208,7 +217,7 @@ func (b *boxes) discard(on *place, id string) {
 }
 
 func (b *boxes) destroy(ctx context.Context, on *place, id string) error {
-	err := on.backend.Destroy(ctx, id)
+	err := safely(b.ports.Log, "removed a box", func() error { return on.backend.Destroy(ctx, id) })
 	if err == nil || errors.Is(err, core.ErrNotFound) {
 		b.forget(id)
 		return nil

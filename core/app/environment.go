@@ -29,7 +29,12 @@ func (s *Service) environment(ctx context.Context, on *place, image core.Image, 
 		ctx, release := s.whileOpen(ctx)
 		defer release()
 		job := install{Service: s, place: on, zone: zone, key: key, image: image, requirements: requirements, tenant: tenant}
-		return job.do(ctx, progress)
+		var made core.Environment
+		err := safely(s.ports.Log, "installed packages", func() (err error) {
+			made, err = job.do(ctx, progress)
+			return err
+		})
+		return made, err
 	})
 	return e, true, err
 }

@@ -58,7 +58,11 @@ func (s *Service) warmAll(ctx context.Context, sets []core.EnvironmentSet) bool 
 	all := true
 	for _, set := range sets {
 		s.awaitCalm(ctx)
-		if _, err := s.WarmEnvironment(ctx, set, func(core.Progress) {}); err != nil {
+		err := safely(s.ports.Log, "installed packages ahead", func() error {
+			_, err := s.WarmEnvironment(ctx, set, func(core.Progress) {})
+			return err
+		})
+		if err != nil {
 			all = false
 			if ctx.Err() == nil {
 				s.ports.Log.Warn("packages could not be installed ahead", "packages", set.Packages, "image", set.Image, "error", err)

@@ -140,9 +140,15 @@ func (w *world) newID() string {
 	return fmt.Sprintf("id%08d", w.last)
 }
 
+// errFault has a step panic.
+var errFault = errors.New("a fault")
+
 func (w *world) step(name string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if errors.Is(w.fail[name], errFault) {
+		panic(name)
+	}
 	return w.fail[name]
 }
 
@@ -267,13 +273,13 @@ func (w *world) Connect(ctx context.Context, backend execution.Backend, id strin
 	if there.hangs(ctx, "connect"); ctx.Err() != nil {
 		return nil, core.ContextError(ctx)
 	}
+	if err := there.step("connect"); err != nil {
+		return nil, err
+	}
 	there.mu.Lock()
 	defer there.mu.Unlock()
 	if _, exists := there.boxes[id]; !exists {
 		return nil, core.Errorf(core.ErrNotFound, "no box %s", id)
-	}
-	if err := there.fail["connect"]; err != nil {
-		return nil, err
 	}
 	there.guests++
 	return guest{there, id, &sync.Once{}}, nil

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -15,7 +14,7 @@ func (s *Service) launch(ctx context.Context, j job, session string, progress fu
 	u, working := s.runs.open(working, j, session, progress)
 	r := &run{Service: s, job: j, under: u, progress: u.tell, clock: newStopwatch(s.ports.Now)}
 	r.spec.ID, r.spec.Stream = u.id, progress != nil
-	go func() {
+	s.boxes.work.do("ran the code", func() {
 		defer release()
 		defer r.tidy()
 		record, err := r.guard(func() (core.Record, error) { return do(r, working) })
@@ -23,20 +22,18 @@ func (s *Service) launch(ctx context.Context, j job, session string, progress fu
 			err = cancelled(working)
 		}
 		s.runs.close(working, u, core.RunEnded, record, err)
-	}()
+	})
 	defer u.leave()
 	return s.follow(ctx, u, j.background)
 }
 
 // guard has a fault of ours end the run, not the server.
 func (r *run) guard(do func() (core.Record, error)) (record core.Record, err error) {
-	defer func() {
-		if trouble := recover(); trouble != nil {
-			r.ports.Log.Error("a run panicked", "run", r.spec.ID, "panic", trouble, "stack", string(debug.Stack()))
-			err = core.Errorf(core.ErrInternal, "the server made a mistake while it ran the code").WithHint("the server's log says more")
-		}
-	}()
-	return do()
+	err = safely(r.ports.Log, "ran the code", func() error {
+		record, err = do()
+		return err
+	})
+	return record, err
 }
 
 // follow waits for the end of a run, but no longer than until the ceiling of calls: then, or as soon as the

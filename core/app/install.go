@@ -92,7 +92,7 @@ func (s *Service) within(ctx context.Context, on *place, spec core.BoxSpec, do f
 		return err
 	}
 	ticket.follow(s.boxes, box.ID)
-	err = do(box.guest)
+	err = safely(s.ports.Log, "worked in a box", func() error { return do(box.guest) }) // the box has to go in any case
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
 	if removeErr := box.remove(closing); removeErr != nil {
@@ -142,7 +142,7 @@ func (i *install) labels(purpose core.Purpose) core.Labels {
 // removeVolume removes what an install needed, in the background. The box that holds the volume may itself just be
 // on its way out. The sweep finds what could not be removed.
 func (s *Service) removeVolume(on *place, name string) {
-	s.boxes.work.Go(func() {
+	s.boxes.work.do("removed a volume", func() {
 		ctx, cancel := context.WithTimeout(context.Background(), removeTimeout)
 		defer cancel()
 		err := on.backend.RemoveVolume(ctx, name)

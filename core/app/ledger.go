@@ -61,7 +61,7 @@ func (l *ledger) save(ctx context.Context, u *underway) error {
 	run, _ := u.snapshot()
 	keeping, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepLimit)
 	defer cancel()
-	err := l.ports.Runs.Put(keeping, run)
+	err := safely(l.ports.Log, "kept a run's result", func() error { return l.ports.Runs.Put(keeping, run) })
 	if errors.Is(err, core.ErrInvalid) { // it never will: the run is somebody else's by now
 		l.ports.Log.Warn("the store refuses a run's result", "run", u.id, "error", err)
 		err = nil

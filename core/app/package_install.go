@@ -53,11 +53,14 @@ func (s *Service) goInstall(session core.Session, i core.PackageInstall) <-chan 
 	done := make(chan core.PackageInstall, 1)
 	working, release := s.whileOpen(context.Background())
 	notes := &installNotes{service: s, session: session.ID, install: i}
-	go func() {
+	s.boxes.work.do("installed packages", func() {
 		defer release()
-		_, err := s.InstallInSession(working, session.Owner, session.ID, i.Packages, notes.take)
+		err := safely(s.ports.Log, "installed packages", func() error {
+			_, err := s.InstallInSession(working, session.Owner, session.ID, i.Packages, notes.take)
+			return err
+		})
 		done <- notes.end(working, err)
-	}()
+	})
 	return done
 }
 

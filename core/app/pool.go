@@ -142,15 +142,16 @@ func (p *pool) tend(ctx context.Context) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	for {
+		look := p.refill
 		select {
 		case <-ticker.C:
-			p.check()
+			look = func() { p.check(); p.refill() }
 		case <-p.wake:
 			pause(ctx, breather)
 		case <-ctx.Done():
 			return
 		}
-		p.refill()
+		_ = safely(p.ports.Log, "looked after the pool", func() error { look(); return nil }) // it is in the log
 	}
 }
 
@@ -172,7 +173,7 @@ func (p *pool) refill() {
 		}
 		next.making++
 		p.making++
-		p.boxes.work.Go(func() { p.make(next) })
+		p.boxes.work.do("filled the pool", func() { p.make(next) })
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -92,7 +93,7 @@ func (p *pool) check() {
 	p.forget(now)
 	if !p.checking {
 		p.checking = true
-		p.boxes.work.Go(p.probe)
+		p.boxes.work.do("looked after the pool", p.probe)
 	}
 }
 
@@ -160,8 +161,12 @@ func (p *pool) questions() (boxes []*waiting, images []seenImage) {
 func (p *pool) answers(w *waiting) bool {
 	ctx, cancel := context.WithTimeout(p.closing, askLimit)
 	defer cancel()
-	_, err := w.guest.ReadOutput(ctx, "waiting", core.Stdout, io.Discard, 1)
-	return p.closing.Err() != nil || !errors.Is(err, core.ErrUnavailable) && !errors.Is(err, core.ErrTimeout)
+	err := safely(p.ports.Log, "asked a waiting box", func() error {
+		_, err := w.guest.ReadOutput(ctx, "waiting", core.Stdout, io.Discard, 1)
+		return err
+	})
+	silent := []core.Kind{core.ErrUnavailable, core.ErrTimeout, core.ErrInternal}
+	return p.closing.Err() != nil || !slices.Contains(silent, core.KindOf(err))
 }
 
 // drop discards a box unless somebody has taken it.
@@ -188,7 +193,11 @@ func (p *pool) lookAt(seen seenImage) {
 	}
 	ctx, cancel := context.WithTimeout(p.closing, limit)
 	defer cancel()
-	image, err := seen.on.backend.EnsureImage(ctx, seen.Ref, core.PullNever, nil)
+	var image core.Image
+	err := safely(p.ports.Log, "looked at an image", func() (err error) {
+		image, err = seen.on.backend.EnsureImage(ctx, seen.Ref, core.PullNever, nil)
+		return err
+	})
 	switch {
 	case err == nil:
 		p.learn(seen.on, image)

@@ -159,6 +159,7 @@ func TestPool(t *testing.T) {
 		"an image tagged anew":   {nil, taggedAnew},
 		"an image that is gone":  {nil, imageGone},
 		"an engine that fails":   {nil, engineFails},
+		"a client that panics":   {nil, engineFaults},
 		"room for others":        {func(s *app.Settings) { s.MaxBoxes, s.Pool.Size = 2, 2 }, roomForOthers},
 		"memory for others":      {func(s *app.Settings) { s.MaxMemory, s.Pool.Size = 2*s.Limits.MemoryBytes, 2 }, roomForOthers},
 		"its own ceiling":        {func(s *app.Settings) { s.Pool.Size, s.Pool.MaxMemory = 4, 400<<20 }, ownCeiling},
@@ -377,6 +378,20 @@ func engineFails(t *testing.T, p *pooled) {
 	if after, _ := p.counts(); after != before+1 {
 		t.Errorf("the run tried %d times", after-before)
 	}
+	p.breaks("create", nil)
+	time.Sleep(6 * time.Minute)
+	if n := len(p.there()); n != 1 {
+		t.Errorf("%d boxes wait", n)
+	}
+}
+
+// A fault of the engine's client is one failure like any.
+func engineFaults(t *testing.T, p *pooled) {
+	p.breaks("create", errFault)
+	if p.call(t, request("x")); len(p.there()) != 0 { // it took the one that waited
+		t.Fatalf("%d boxes wait", len(p.there()))
+	}
+	time.Sleep(time.Minute)
 	p.breaks("create", nil)
 	time.Sleep(6 * time.Minute)
 	if n := len(p.there()); n != 1 {

@@ -38,7 +38,7 @@ func (s *Service) takeUp(known core.Run) {
 	working, release := s.whileOpen(context.Background())
 	u, working := s.runs.reopen(working, known)
 	leave := s.lineUp(working, known)
-	go func() {
+	s.boxes.work.do("took a run up", func() {
 		defer release()
 		defer leave()
 		r := &run{Service: s, job: job{tenant: known.Owner}, under: u, progress: func(core.Progress) {}, clock: newStopwatch(s.ports.Now)}
@@ -50,7 +50,7 @@ func (s *Service) takeUp(known core.Run) {
 			return
 		}
 		s.runs.close(working, u, core.RunEnded, record, nil)
-	}()
+	})
 }
 
 // lineUp keeps others from a session in which a run goes on. If one was quicker, its program waits in the box.

@@ -25,9 +25,12 @@ func (b *Backends) join() *search {
 		return s
 	}
 	b.search = s
-	b.work.Go(func() {
-		s.name, s.err = b.find()
-		close(s.done)
+	b.work.do("looked for a backend", func() {
+		defer close(s.done)
+		s.err = safely(b.log, "looked for a backend", func() (err error) {
+			s.name, err = b.find()
+			return err
+		})
 	})
 	return s
 }

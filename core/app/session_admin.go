@@ -94,7 +94,9 @@ func (s *Service) endSessions(ctx context.Context) error {
 		case s.settings.Sessions.KeepOnExit:
 			s.yieldSession(session)
 		default:
-			ending.Go(func() { errs[i] = s.endSession(ctx, session) })
+			ending.Go(func() {
+				errs[i] = safely(s.ports.Log, "ended a session", func() error { return s.endSession(ctx, session) })
+			})
 		}
 	}
 	ending.Wait()

@@ -177,7 +177,7 @@ func (r *run) busy(session core.Session) (done func()) {
 		}
 	}
 	over := make(chan struct{})
-	r.boxes.work.Go(func() {
+	r.boxes.work.do("kept a session in use", func() {
 		for mark(); ; mark() {
 			select {
 			case <-time.After(pause):

@@ -22,17 +22,14 @@ const (
 func (s *Service) Sweep(ctx context.Context) {
 	ctx, release := s.whileOpen(ctx)
 	defer release()
-	go s.pool.tend(ctx)
-	_ = s.recoverRuns(ctx) // before calls come to their sessions; an error is seen again below
-	s.prepare(ctx)
+	s.boxes.work.do("looked after the pool", func() { s.pool.tend(ctx) })
+	_ = safely(s.ports.Log, "began", func() error { // an error is seen again below
+		err := s.recoverRuns(ctx) // before calls come to their sessions
+		s.prepare(ctx)
+		return err
+	})
 	for pause := sweepAgain; ; pause = sweepEvery {
-		s.runs.saveAll(ctx)
-		err := s.recoverRuns(ctx) // first: their boxes would look like leftovers
-		if err == nil {
-			err = s.SweepOnce(ctx)
-		}
-		s.forgetRuns(ctx)
-		s.collectEnvironments(ctx)
+		err := safely(s.ports.Log, "swept", func() error { return s.round(ctx) })
 		if err != nil && ctx.Err() == nil {
 			s.ports.Log.Debug("the sweep could not be done", "error", err)
 			pause = sweepRetry
@@ -45,6 +42,18 @@ func (s *Service) Sweep(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// round is one sweep with all that goes with it.
+func (s *Service) round(ctx context.Context) error {
+	s.runs.saveAll(ctx)
+	err := s.recoverRuns(ctx) // first: their boxes would look like leftovers
+	if err == nil {
+		err = s.SweepOnce(ctx)
+	}
+	s.forgetRuns(ctx)
+	s.collectEnvironments(ctx)
+	return err
 }
 
 // prepare gets to know the default backend, so that the first run need not wait for it, and has boxes wait
@@ -83,11 +92,13 @@ func (s *Service) sweepAll(ctx context.Context, names []string) error {
 	var all sync.WaitGroup
 	for i, name := range names {
 		all.Go(func() {
-			on, err := s.place(name)
-			if err == nil {
-				err = s.sweep(ctx, on)
-			}
-			errs[i] = err
+			errs[i] = safely(s.ports.Log, "swept a backend", func() error {
+				on, err := s.place(name)
+				if err != nil {
+					return err
+				}
+				return s.sweep(ctx, on)
+			})
 		})
 	}
 	all.Wait()

@@ -47,7 +47,15 @@ func (z *zones) forget(name string) {
 
 // createWithZone makes a box, and its zone's volume before if need be. One that somebody has removed, such as the
 // sweep of a server that did not know yet that it is wanted, is made again, without what was in it.
-func (b *boxes) createWithZone(ctx context.Context, on *place, spec core.BoxSpec) (core.Box, error) {
+func (b *boxes) createWithZone(ctx context.Context, on *place, spec core.BoxSpec) (box core.Box, err error) {
+	err = safely(b.ports.Log, "made a box", func() error {
+		box, err = b.tryWithZone(ctx, on, spec)
+		return err
+	})
+	return box, err
+}
+
+func (b *boxes) tryWithZone(ctx context.Context, on *place, spec core.BoxSpec) (core.Box, error) {
 	at := slices.IndexFunc(spec.Mounts, func(m core.Mount) bool { return m.Path == core.GuestEnvironments })
 	if at < 0 {
 		return on.backend.Create(ctx, spec)

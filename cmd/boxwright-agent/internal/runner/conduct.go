@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/fault"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/python"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/watch"
 	"github.com/boxwright/boxwright/core"
@@ -50,11 +51,28 @@ func (r *Runner) conduct(run *Run) {
 		return
 	case <-r.turn:
 	}
-	run.exit, run.err = r.perform(run)
+	run.exit, run.err = contain(func() (core.Exit, error) { return r.perform(run) }, r.killAll)
 	close(run.done)
-	r.warmUp()
-	r.keepWatch()
+	_ = fault.Contain(func() error { // the next run reports what is wrong
+		r.warmUp()
+		r.keepWatch()
+		return nil
+	})
 	r.turn <- struct{}{}
+}
+
+// contain has a mistake of the agent's end the run, and by clean all that it may have started, but not the box.
+func contain(perform func() (core.Exit, error), clean func() error) (exit core.Exit, err error) {
+	whole := false
+	err = fault.Contain(func() error {
+		exit, err = perform()
+		whole = true
+		return err
+	})
+	if !whole {
+		err = errors.Join(err, fault.Contain(clean))
+	}
+	return exit, err
 }
 
 // killedExit is the end of a run that was killed before it began.

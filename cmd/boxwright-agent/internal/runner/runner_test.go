@@ -182,3 +182,25 @@ func TestKillBeforeItsTurn(t *testing.T) {
 		t.Errorf("%+v %v", exit, err)
 	}
 }
+
+// A mistake in the middle of a run ends that run, and only then what it started: nothing here is a real run's.
+func TestContain(t *testing.T) {
+	for name, c := range map[string]struct {
+		perform func() (core.Exit, error)
+		want    core.Kind
+		cleared bool
+	}{
+		"a run":           {func() (core.Exit, error) { return core.Exit{Code: 3}, nil }, "", false},
+		"one that fails":  {func() (core.Exit, error) { return core.Exit{}, core.Errorf(core.ErrInvalid, "x") }, core.ErrInvalid, false},
+		"one that panics": {func() (core.Exit, error) { panic("x") }, core.ErrInternal, true},
+	} {
+		cleared := false
+		exit, err := contain(c.perform, func() error {
+			cleared = true
+			panic("this too")
+		})
+		if core.KindOf(err) != c.want || cleared != c.cleared || c.want == "" && exit.Code != 3 {
+			t.Errorf("%s: %+v, %v, cleared: %t", name, exit, err, cleared)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package runner
 import (
 	"syscall"
 
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/fault"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/python"
 )
 
@@ -115,7 +116,7 @@ func (r *Runner) keepWatch() {
 		select {
 		case breach := <-breaches:
 			v.note = breach.Message
-			_ = r.killAll()
+			_ = fault.Contain(r.killAll) // the next run finds what is left
 		case <-v.quit:
 		}
 	}()

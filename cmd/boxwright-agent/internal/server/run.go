@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/fault"
 	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/runner"
 	"github.com/boxwright/boxwright/core"
 	guestv1 "github.com/boxwright/boxwright/proto/boxwright/guest/v1"
@@ -12,7 +13,7 @@ import (
 
 // Run implements the service.
 func (s *Server) Run(ctx context.Context, stream guestv1.GuestService_RunServer) error {
-	return wire.ToStatus(protect(func() error {
+	return wire.ToStatus(fault.Contain(func() error {
 		run, err := s.begin(stream)
 		if err != nil {
 			return err

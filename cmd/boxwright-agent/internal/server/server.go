@@ -5,7 +5,6 @@ package server
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"time"
@@ -174,14 +173,4 @@ func (s *Server) Preview(ctx context.Context, req *guestv1.PreviewRequest) (*gue
 		return nil, wire.ToStatus(err)
 	}
 	return &guestv1.PreviewResponse{MimeType: p.MIMEType, Data: p.Data, Shrunk: p.Shrunk}, nil
-}
-
-// protect turns a fault of ours into an error of one request: the agent's end would be the box's.
-func protect(do func() error) (err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = core.Errorf(core.ErrInternal, "the agent failed: %s", fmt.Sprint(fault))
-		}
-	}()
-	return do()
 }

@@ -26,11 +26,20 @@ type Sweeper struct {
 
 // New returns a sweeper for the box whose first process is the caller.
 func New() (*Sweeper, error) {
-	if os.Getpid() != 1 {
-		return nil, core.Errorf(core.ErrUnsupported, "the agent is not the first process of a box").
-			WithHint("start the box without an init process of the engine's, and with a pid namespace of its own")
+	if err := inBox(os.Getpid()); err != nil {
+		return nil, err
 	}
 	return &Sweeper{uid: os.Getuid()}, nil
+}
+
+// inBox refuses a process that is not the first of a pid namespace: everything that it may kill there is more than
+// a box. What kills asks again, as a Sweeper can be had without New.
+func inBox(pid int) error {
+	if pid == 1 {
+		return nil
+	}
+	return core.Errorf(core.ErrUnsupported, "the agent is not the first process of a box").
+		WithHint("start the box without an init process of the engine's, and with a pid namespace of its own")
 }
 
 // Others returns how many processes of the box's user live besides the agent and spare, and whether
@@ -81,6 +90,9 @@ const huntTime = 2 * time.Second
 // Hunt kills every process of the box's user's that has come since before, except spare, and returns when none is
 // left. It is an error if there are always new ones.
 func (s *Sweeper) Hunt(before Living, spare ...int) error {
+	if err := inBox(os.Getpid()); err != nil {
+		return err
+	}
 	deadline := time.Now().Add(huntTime)
 	pause := 200 * time.Microsecond
 	for {
@@ -130,6 +142,9 @@ func identify(pid int) identity {
 // single kill(-1) cannot be outrun: the kernel refuses a fork to whoever has a signal pending. Processes
 // of other users, which carry the host's stream, are out of its reach.
 func (s *Sweeper) KillAll() error {
+	if err := inBox(os.Getpid()); err != nil {
+		return err
+	}
 	deadline := time.Now().Add(patience)
 	pause := 200 * time.Microsecond
 	for {
