@@ -107,7 +107,8 @@ type Run struct {
 	Owner    string
 	Session  string // "" for a run with a box of its own
 	Backend  string
-	Box      string // "" before it has one
+	Box      string // "" before its program has begun in one, and before it begins anew
+	InBox    string // the id by which its box knows it; "" is ID
 	Server   string // the server process that looks after it
 	Language string
 	Summary  string // the first line of the code, shortened

@@ -58,6 +58,7 @@ func TestBackground(t *testing.T) {
 		"in a sandbox":            func(t *testing.T, s *server) { backgroundRun(t, s, "run_python") },
 		"B33 by itself":           byItself,
 		"input":                   interactive,
+		"input that nobody reads": unread,
 		"cancelled":               cancelledLater,
 		"long output":             longOutput,
 		"what cannot be run":      failedInBackground,
@@ -118,6 +119,22 @@ func interactive(t *testing.T, s *server) {
 	}
 	if r := s.run(t, program("1", "open_stdin", true)); r.Error.Type != "invalid" {
 		t.Errorf("open_stdin without background: %s", r.raw)
+	}
+}
+
+// unread: a program that reads nothing holds its sender for a while only.
+func unread(t *testing.T, s *server) {
+	id := s.background(t, tool, program("import time; time.sleep(500)", "open_stdin", true, "timeout_seconds", 500))
+	r := s.use(t, "send_input", args{"run_id": id, "text": strings.Repeat("x", 600<<10), "end": true})
+	var told struct {
+		Sent int `json:"sent_bytes"`
+	}
+	if err := json.Unmarshal([]byte(r.raw), &told); err != nil || r.isError || told.Sent < 1<<10 || told.Sent >= 600<<10 {
+		t.Errorf("%d bytes: %s", told.Sent, r.raw)
+	}
+	holds(t, r.text, "does not read", "has not been ended")
+	if r := s.use(t, "cancel_run", args{"run_id": id}); r.Status != "cancelled" {
+		t.Errorf("got %s", r.raw)
 	}
 }
 

@@ -54,17 +54,17 @@ func TestStdinIsWritten(t *testing.T) {
 				ended := begin(t, g, spec)
 				await(t, g, spec.ID, "<0>\n")
 				for i := range 3 {
-					if err := g.WriteStdin(t.Context(), spec.ID, fmt.Appendf(nil, "%d\n", i), false); err != nil {
+					if _, err := g.WriteStdin(t.Context(), spec.ID, fmt.Appendf(nil, "%d\n", i), false); err != nil {
 						t.Fatal(err)
 					}
 					await(t, g, spec.ID, fmt.Sprintf("<%d>\n", i))
 				}
-				if err := g.WriteStdin(t.Context(), spec.ID, []byte("last\n"), true); err != nil {
+				if _, err := g.WriteStdin(t.Context(), spec.ID, []byte("last\n"), true); err != nil {
 					t.Fatal(err)
 				}
 				want{stdout: "go\n<0>\n<0>\n<1>\n<2>\n<last>\nend\n"}.check(t, <-ended)
 				for id, kind := range map[string]core.Kind{spec.ID: core.ErrNotFound, "unknown": core.ErrNotFound, "": core.ErrInvalid} {
-					if err := g.WriteStdin(t.Context(), id, []byte("x"), false); core.KindOf(err) != kind {
+					if _, err := g.WriteStdin(t.Context(), id, []byte("x"), false); core.KindOf(err) != kind {
 						t.Errorf("%q: got %v, want %s", id, err, kind)
 					}
 				}
@@ -94,29 +94,30 @@ func TestStdinIsBounded(t *testing.T) {
 		ended := begin(t, g, spec)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := g.WriteStdin(ctx, spec.ID, make([]byte, 4<<20), false); core.KindOf(err) != core.ErrTimeout {
-			t.Errorf("4 MB went into a pipe: %v", err)
+		taken, err := g.WriteStdin(ctx, spec.ID, make([]byte, 4<<20), false)
+		if core.KindOf(err) != core.ErrTimeout || taken < 4<<10 || taken > 1<<20 {
+			t.Errorf("%d of 4 MB went into a pipe: %v", taken, err)
 		}
 		release(t, g, "read")
-		if err := g.WriteStdin(t.Context(), spec.ID, make([]byte, 3<<20), true); err != nil {
+		if _, err := g.WriteStdin(t.Context(), spec.ID, make([]byte, 3<<20), true); err != nil {
 			t.Error(err)
 		}
 		exit := <-ended
 		var n int
-		if _, err := fmt.Sscanf(string(exit.Stdout.Head), "go\n%d\n", &n); err != nil || n <= 3<<20 || n >= 7<<20 {
+		if _, err := fmt.Sscanf(string(exit.Stdout.Head), "go\n%d\n", &n); err != nil || int64(n) != 3<<20+taken {
 			t.Error(describe(exit))
 		}
 		closed := python("import os, time\nos.close(0); print('go', flush=True)" + until("told"))
 		closed.OpenStdin = true
 		ended = begin(t, g, closed)
-		if err := g.WriteStdin(t.Context(), closed.ID, []byte("x"), false); core.KindOf(err) != core.ErrInvalid {
+		if _, err := g.WriteStdin(t.Context(), closed.ID, []byte("x"), false); core.KindOf(err) != core.ErrInvalid {
 			t.Errorf("closed by the program: %v", err)
 		}
 		release(t, g, "told")
 		<-ended
 		none := python("import os, time\nprint('go', flush=True)" + until("heard"))
 		ended = begin(t, g, none)
-		if err := g.WriteStdin(t.Context(), none.ID, []byte("x"), false); core.KindOf(err) != core.ErrInvalid {
+		if _, err := g.WriteStdin(t.Context(), none.ID, []byte("x"), false); core.KindOf(err) != core.ErrInvalid {
 			t.Errorf("never open: %v", err)
 		}
 		release(t, g, "heard")
@@ -146,7 +147,7 @@ func TestOutputIsPaged(t *testing.T) {
 		if p := page(t, g, spec.ID, core.Stdout, 7, 7); string(p.Data) != "000001\n" {
 			t.Errorf("a small page: %+v", p)
 		}
-		if err := g.WriteStdin(t.Context(), spec.ID, []byte("\n"), false); err != nil {
+		if _, err := g.WriteStdin(t.Context(), spec.ID, []byte("\n"), false); err != nil {
 			t.Error(err)
 		}
 		<-ended

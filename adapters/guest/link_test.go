@@ -153,7 +153,7 @@ func TestNothingWaitsForEver(t *testing.T) {
 		"Attach":     func(ctx context.Context) error { _, err := g.Attach(ctx, "x"); return err },
 		"Kill":       func(ctx context.Context) error { return g.Kill(ctx, "x") },
 		"Output":     func(ctx context.Context) error { _, err := g.Output(ctx, "x", core.Stdout, 0, 1); return err },
-		"WriteStdin": func(ctx context.Context) error { return g.WriteStdin(ctx, "x", []byte("x"), true) },
+		"WriteStdin": func(ctx context.Context) error { _, err := g.WriteStdin(ctx, "x", []byte("x"), true); return err },
 		"Variables":  func(ctx context.Context) error { _, err := g.Variables(ctx); return err },
 		"ListFiles":  func(ctx context.Context) error { _, err := g.ListFiles(ctx, "", true); return err },
 		"RemoveFile": func(ctx context.Context) error { return g.RemoveFile(ctx, "x") },

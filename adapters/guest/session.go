@@ -56,33 +56,44 @@ func (g *Guest) Output(ctx context.Context, run string, stream core.Stream, offs
 }
 
 // WriteStdin implements execution.Guest.
-func (g *Guest) WriteStdin(ctx context.Context, run string, data []byte, end bool) error {
+func (g *Guest) WriteStdin(ctx context.Context, run string, data []byte, end bool) (taken int64, err error) {
 	if err := checkName(run); err != nil {
-		return err
+		return 0, err
 	}
+	// What is on its way when ctx ends is waited for: else nobody would know whether it was taken.
+	sending, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWord, cancel) })()
 	for {
 		piece := data[:min(chunk, len(data))]
 		last := end && len(piece) == len(data)
-		sent, err := call(ctx, g.link, func(ctx context.Context, client guestv1.GuestServiceClient) (*guestv1.WriteStdinResponse, error) {
+		sent, err := call(sending, g.link, func(ctx context.Context, client guestv1.GuestServiceClient) (*guestv1.WriteStdinResponse, error) {
 			return client.WriteStdin(ctx, &guestv1.WriteStdinRequest{Id: run, Data: piece, End: last})
 		})
 		if err != nil {
-			return err
+			if sending.Err() != nil {
+				err = core.ContextError(ctx)
+			}
+			return taken, err
 		}
-		data = data[clamp(sent.GetTaken(), int64(len(piece))):]
+		n := clamp(sent.GetTaken(), int64(len(piece)))
+		data, taken = data[n:], taken+n
 		switch {
 		case len(data) == 0:
-			return nil
-		case sent.GetTaken() > 0:
+			return taken, nil
+		case n > 0 && ctx.Err() == nil:
 			continue
 		}
 		select { // the agent has waited already, if it is an honest one
 		case <-time.After(beat):
 		case <-ctx.Done():
-			return core.ContextError(ctx)
+			return taken, core.ContextError(ctx)
 		}
 	}
 }
+
+// lastWord is how long an answer is waited for when nobody asks for more any more.
+const lastWord = time.Second
 
 // beat is the pause before a program is offered again what it had no room for.
 const beat = 5 * time.Millisecond

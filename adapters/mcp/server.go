@@ -44,7 +44,7 @@ type UseCases interface {
 	GetRun(ctx context.Context, owner, id string, wait time.Duration) (core.Record, error)
 	Runs(ctx context.Context, owner string, before time.Time, limit int) ([]core.Run, error)
 	ReadOutput(ctx context.Context, owner, id string, stream core.Stream, offset, limit int64) (core.OutputPiece, error)
-	WriteStdin(ctx context.Context, owner, id string, data []byte, end bool) error
+	WriteStdin(ctx context.Context, owner, id string, data []byte, end bool) (taken int64, err error)
 	CancelRun(ctx context.Context, owner, id string) (core.Record, error)
 }
 

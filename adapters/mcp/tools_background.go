@@ -143,7 +143,9 @@ func (s *Server) sendInput() tool {
 			runParam(), textParam("text", "what the program reads next"),
 			flagParam("end", "nothing more comes after it: the program sees the end of its input"),
 		},
-		output: map[string]any{"type": "object", "properties": map[string]any{"sent_bytes": map[string]any{"type": "integer"}}},
+		output: map[string]any{"type": "object", "properties": map[string]any{"sent_bytes": map[string]any{
+			"type": "integer", "description": "of text in UTF-8; fewer than it has if the program does not read",
+		}}},
 		handle: func(ctx context.Context, c call) (*mcp.CallToolResult, error) {
 			id, err := c.optional("run_id")
 			if err != nil {
@@ -157,12 +159,27 @@ func (s *Server) sendInput() tool {
 			if err != nil {
 				return nil, err
 			}
-			if err := s.cases.WriteStdin(ctx, s.options.Tenant, id, []byte(text), end); err != nil {
+			taken, err := s.cases.WriteStdin(ctx, s.options.Tenant, id, []byte(text), end)
+			if err != nil {
 				return nil, err
 			}
-			return structuredResult(fmt.Sprintf("%s sent.", byteCount(int64(len(text)))), map[string]any{"sent_bytes": len(text)}), nil
+			return sent(taken, int64(len(text)), end), nil
 		},
 	}
+}
+
+// sent tells how much of an input the program took.
+func sent(taken, all int64, end bool) *mcp.CallToolResult {
+	told := fmt.Sprintf("%s sent.", byteCount(taken))
+	if taken < all {
+		told = fmt.Sprintf("Only the first %s of %d were sent: the program does not read its input, and there is no room for the others. "+
+			"Send them again once it reads", byteCount(taken), all)
+		if end {
+			told += "; its input has not been ended"
+		}
+		told += "."
+	}
+	return structuredResult(told, map[string]any{"sent_bytes": taken})
 }
 
 func (s *Server) cancelRun() tool {

@@ -122,48 +122,64 @@ func (s *Service) keptOutput(ctx context.Context, record core.Record, stream cor
 	return piece, err
 }
 
-// WriteStdin sends more input to a run that was started with its input open; end closes it.
-func (s *Service) WriteStdin(ctx context.Context, owner, id string, data []byte, end bool) error {
+// stdinLimit is how long a program may take to have room for input: one that does not read must not hold its caller.
+const stdinLimit = 10 * time.Second
+
+// WriteStdin sends more input to a run that was started with its input open; end closes it. taken is how many bytes
+// the program has taken or will find in its pipe. Fewer than there are is no error: it had no room for the others,
+// which are to be sent again, with end.
+func (s *Service) WriteStdin(ctx context.Context, owner, id string, data []byte, end bool) (taken int64, err error) {
 	if int64(len(data)) > s.settings.MaxStdin {
-		return core.Errorf(core.ErrInvalid, "the input has %d bytes; at most %d are allowed at once", len(data), s.settings.MaxStdin)
+		return 0, core.Errorf(core.ErrInvalid, "the input has %d bytes; at most %d are allowed at once", len(data), s.settings.MaxStdin)
 	}
 	u := s.runs.find(owner, id)
 	if u == nil {
 		if record, err := s.keptRun(ctx, owner, id); err != nil || record.Status == core.StatusRunning {
-			return cmp.Or(err, errElsewhere())
+			return 0, cmp.Or(err, errElsewhere())
 		}
-		return core.Errorf(core.ErrInvalid, "the run has ended and reads no input any more")
+		return 0, errReadsNothing()
 	}
+	feeding, cancel := context.WithTimeout(ctx, stdinLimit)
+	defer cancel()
 	select {
 	case <-u.begun:
-	case <-ctx.Done():
-		return cancelled(ctx)
+		taken, err = u.feed(feeding, data, end)
+	case <-feeding.Done():
+		err = core.Errorf(core.ErrUnavailable, "the program has not begun yet, so that it took none of its input").
+			WithHint("send it again once get_run tells that the run has begun")
 	}
-	return u.feed(ctx, data, end)
+	switch {
+	case err == nil || ctx.Err() == nil && taken < int64(len(data)) && errors.Is(err, core.ErrTimeout):
+		return taken, nil
+	case ctx.Err() != nil:
+		return taken, cancelled(ctx)
+	}
+	return taken, err
 }
 
-// arrivalLimit is how long a program may be on its way to its box, and arrivalPause how often is looked.
-const (
-	arrivalLimit = 5 * time.Second
-	arrivalPause = 10 * time.Millisecond
-)
+func errReadsNothing() error {
+	return core.Errorf(core.ErrInvalid, "the run has ended and reads no input any more")
+}
+
+// arrivalPause is how often is looked whether a program that is on its way to its box has arrived.
+const arrivalPause = 10 * time.Millisecond
 
 // feed hands input to the program, which may be on its way to its box.
-func (u *underway) feed(ctx context.Context, data []byte, end bool) error {
-	for deadline := time.Now().Add(arrivalLimit); ; {
-		_, guest := u.snapshot()
+func (u *underway) feed(ctx context.Context, data []byte, end bool) (taken int64, err error) {
+	for {
+		guest, id := u.program()
 		if guest == nil {
-			return core.Errorf(core.ErrInvalid, "the run has ended and reads no input any more")
+			return 0, errReadsNothing()
 		}
-		err := guest.WriteStdin(ctx, u.id, data, end)
-		if !errors.Is(err, core.ErrNotFound) || time.Now().After(deadline) {
-			return err
+		taken, err = guest.WriteStdin(ctx, id, data, end)
+		if !errors.Is(err, core.ErrNotFound) {
+			return taken, err
 		}
 		select {
 		case <-time.After(arrivalPause):
 		case <-u.done:
 		case <-ctx.Done():
-			return cancelled(ctx)
+			return 0, core.Errorf(core.ErrUnavailable, "the program has not arrived in its box, so that it took none of its input")
 		}
 	}
 }

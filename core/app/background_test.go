@@ -197,7 +197,7 @@ func TestARunOfAnotherServer(t *testing.T) {
 		t.Errorf("get_run: got %q, %v", got.Status, err)
 	}
 	_, cancel := two.CancelRun(t.Context(), "local", record.RunID)
-	input := two.WriteStdin(t.Context(), "local", record.RunID, []byte("x"), false)
+	_, input := two.WriteStdin(t.Context(), "local", record.RunID, []byte("x"), false)
 	for _, err := range []error{cancel, input} {
 		if core.KindOf(err) != core.ErrUnavailable || core.HintOf(err) == "" {
 			t.Errorf("got %v", err)

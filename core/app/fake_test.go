@@ -36,6 +36,7 @@ type world struct {
 
 	fail     map[string]error // by step
 	run      func(ctx context.Context, spec core.RunSpec) (core.Exit, error)
+	feed     func(ctx context.Context, run string, data []byte, end bool) (int64, error)
 	contents map[string]string // of the boxes' workspace
 	install  func(ctx context.Context) error
 	lose     error                           // what a creation returns although it made something
@@ -319,8 +320,11 @@ func (guest) Output(context.Context, string, core.Stream, int64, int64) (core.Ou
 	return core.OutputPiece{}, core.Errorf(core.ErrNotFound, "this box knows no such run")
 }
 
-func (guest) WriteStdin(context.Context, string, []byte, bool) error {
-	return core.Errorf(core.ErrNotFound, "this box knows no such run")
+func (g guest) WriteStdin(ctx context.Context, run string, data []byte, end bool) (int64, error) {
+	if g.feed != nil {
+		return g.feed(ctx, run, data, end)
+	}
+	return 0, core.Errorf(core.ErrNotFound, "this box knows no such run")
 }
 
 func (g guest) Variables(ctx context.Context) ([]core.Variable, error) {

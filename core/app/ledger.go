@@ -117,13 +117,25 @@ const keepLimit = 5 * time.Second
 
 // begin says that a program runs. A server that comes after this one finds it by what the store knows.
 func (l *ledger) begin(ctx context.Context, u *underway, guest execution.Guest, backend, box, id string) {
-	if !u.begin(guest, backend, box, id, l.ports.Now()) {
-		return
+	if u.begin(guest, backend, box, id, l.ports.Now()) {
+		l.note(ctx, u)
 	}
+}
+
+// again says that a program is to run once more. A server that comes after this one must not take the end of the
+// time before for its end.
+func (l *ledger) again(ctx context.Context, u *underway) {
+	if u.again() {
+		l.note(ctx, u)
+	}
+}
+
+// note has the store know how far a run is.
+func (l *ledger) note(ctx context.Context, u *underway) {
 	keeping, cancel := context.WithTimeout(ctx, keepLimit)
 	defer cancel()
 	if err := l.keep(keeping, u); err != nil {
-		l.ports.Log.Warn("that a run has begun could not be kept", "run", u.id, "error", err)
+		l.ports.Log.Warn("how far a run is could not be kept", "run", u.id, "error", err)
 	}
 }
 

@@ -29,6 +29,7 @@ func (r *run) supply(ctx context.Context, exit core.Exit, install func(context.C
 	}
 	before := r.requirements
 	r.requirements = sorted(slices.Concat(before, added))
+	r.runs.again(ctx, r.under)
 	if err := install(ctx); err != nil {
 		r.requirements, r.record.Hint = before, core.HintOf(err)
 		r.record.Warnings = append(r.record.Warnings, fmt.Sprintf("%s could not be installed by itself: %s", missing.Package, core.MessageOf(err)))

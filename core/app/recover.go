@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -42,7 +43,7 @@ func (s *Service) takeUp(known core.Run) {
 		defer release()
 		defer leave()
 		r := &run{Service: s, job: job{tenant: known.Owner}, under: u, progress: func(core.Progress) {}, clock: newStopwatch(s.ports.Now)}
-		r.spec.ID = known.ID
+		r.spec.ID = cmp.Or(known.InBox, known.ID)
 		defer r.tidy()
 		record, err := r.guard(func() (core.Record, error) { return r.resume(working, known) })
 		if err != nil {
@@ -104,7 +105,7 @@ func (r *run) rejoin(ctx context.Context, known core.Run) (execution.Guest, core
 		guest, err := r.dial(waiting, r.place, known.Box)
 		if err == nil {
 			var exit core.Exit
-			r.under.begin(guest, known.Backend, known.Box, known.ID, known.Begun)
+			r.under.begin(guest, known.Backend, known.Box, r.spec.ID, known.Begun)
 			if exit, err = r.attach(ctx, waiting, guest); err == nil {
 				return guest, exit, nil
 			}

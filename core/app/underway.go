@@ -24,7 +24,6 @@ type underway struct {
 	mu       sync.Mutex
 	progress func(core.Progress) // nil once nobody waits
 	guest    execution.Guest     // while the program runs
-	inBox    string              // its id there: another for each time that it runs
 	run      core.Run
 	settled  bool // begun is closed
 	detached bool // it outlives its call, so that the store is to know of its end before anybody does
@@ -53,11 +52,19 @@ func (u *underway) leave() {
 func (u *underway) begin(guest execution.Guest, backend, box, id string, at time.Time) (detached bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.guest, u.run.Backend, u.run.Box, u.inBox, u.run.Begun = guest, backend, box, id, at
+	u.guest, u.run.Backend, u.run.Box, u.run.InBox, u.run.Begun = guest, backend, box, id, at
 	if !u.settled {
 		u.settled = true
 		close(u.begun)
 	}
+	return u.detached
+}
+
+// again says that the program is to run once more: what its box tells of it until then is not its end.
+func (u *underway) again() (detached bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.run.Box = ""
 	return u.detached
 }
 
@@ -112,11 +119,16 @@ func (u *underway) snapshot() (core.Run, execution.Guest) {
 	return u.run, u.guest
 }
 
+// program is how the running program is reached: nil before it has begun, and once it has ended.
+func (u *underway) program() (guest execution.Guest, inBox string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.guest, u.run.InBox
+}
+
 // output is a piece of what the program has written; nothing before it has begun to.
 func (u *underway) output(ctx context.Context, stream core.Stream, offset, limit int64) (core.OutputPiece, error) {
-	u.mu.Lock()
-	guest, id := u.guest, u.inBox
-	u.mu.Unlock()
+	guest, id := u.program()
 	if guest == nil {
 		return core.OutputPiece{Offset: offset}, nil
 	}

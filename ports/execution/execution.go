@@ -102,9 +102,10 @@ type Guest interface {
 	Output(ctx context.Context, run string, stream core.Stream, offset, limit int64) (core.OutputPiece, error)
 
 	// WriteStdin gives a run with OpenStdin more of it, and with end no more after that. It returns when all is
-	// in the program's pipe; when ctx ends before that, a part may be. A run that is unknown or has ended is
+	// in the program's pipe. taken is how many bytes of data are, also with an error: when ctx ends before the
+	// program has room for the rest, that is core.ErrTimeout or core.ErrCancelled, and end is not done. A run that is unknown or has ended is
 	// core.ErrNotFound; one whose stdin is closed is core.ErrInvalid.
-	WriteStdin(ctx context.Context, run string, data []byte, end bool) error
+	WriteStdin(ctx context.Context, run string, data []byte, end bool) (taken int64, err error)
 
 	// Variables describes at most 1000 variables of the lasting interpreter, by name; none if there is no
 	// interpreter yet. While it runs code this is core.ErrUnavailable.

@@ -92,7 +92,7 @@ func (d *DB) decodeRun(encoded []byte) (core.Run, error) {
 		return core.Run{}, d.damaged(err)
 	}
 	return core.Run{
-		ID: string(r.ID), Owner: string(r.Owner), Session: string(r.Session), Backend: string(r.Backend), Box: string(r.Box),
+		ID: string(r.ID), Owner: string(r.Owner), Session: string(r.Session), Backend: string(r.Backend), Box: string(r.Box), InBox: string(r.InBox),
 		Server: string(r.Server), Language: string(r.Language), Summary: string(r.Summary), State: core.RunState(r.State),
 		Started: r.Started, Begun: r.Begun, Ended: r.Ended, Timeout: r.Timeout, Record: loadRecord(r.Record),
 		Failure: loadFailure(r.Failure),
@@ -101,7 +101,7 @@ func (d *DB) decodeRun(encoded []byte) (core.Run, error) {
 
 func storeRun(r core.Run) storedRun {
 	return storedRun{
-		ID: text(r.ID), Owner: text(r.Owner), Session: text(r.Session), Backend: text(r.Backend), Box: text(r.Box),
+		ID: text(r.ID), Owner: text(r.Owner), Session: text(r.Session), Backend: text(r.Backend), Box: text(r.Box), InBox: text(r.InBox),
 		Server: text(r.Server), Language: text(r.Language), Summary: text(r.Summary), State: text(r.State),
 		Started: r.Started.UTC(), Begun: r.Begun.UTC(), Ended: r.Ended.UTC(), Timeout: r.Timeout, Record: storeRecord(r.Record),
 		Failure: storeFailure(r.Failure),

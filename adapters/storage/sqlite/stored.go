@@ -62,6 +62,7 @@ type storedRun struct {
 	Session  text          `json:"session,omitempty"`
 	Backend  text          `json:"backend,omitempty"`
 	Box      text          `json:"box,omitempty"`
+	InBox    text          `json:"in_box,omitempty"`
 	Server   text          `json:"server,omitempty"`
 	Language text          `json:"language,omitempty"`
 	Summary  text          `json:"summary,omitempty"`
