@@ -195,6 +195,8 @@ type Runs struct {
 	SyncLimit Duration `koanf:"sync_limit"`
 	// Keep is how long the results of runs are kept.
 	Keep Duration `koanf:"keep"`
+	// KeepSize bounds what is kept of what runs printed and showed, in bytes; the oldest goes first. 0 is no bound.
+	KeepSize Size `koanf:"keep_size"`
 	// MaxConcurrent is how many runs go on at the same time on one backend; further ones wait.
 	MaxConcurrent int64 `koanf:"max_concurrent"`
 	// MaxQueued is how many runs of one principal may wait for a place; further ones are refused.
@@ -293,7 +295,7 @@ func Default() Config {
 			Timeout: seconds(30), MaxTimeout: seconds(600),
 			MaxCode: 16 << 20, MaxStdin: 16 << 20, MaxFiles: 64, MaxUpload: 16 << 20,
 			OutputHead: 16 << 10, OutputTail: 16 << 10, OutputKeep: 32 << 20,
-			SyncLimit: seconds(45), Keep: hours(24),
+			SyncLimit: seconds(45), Keep: hours(24), KeepSize: 256 << 20,
 			MaxConcurrent: 32, MaxQueued: 256, MaxWait: seconds(120),
 		},
 		Pool: Pool{

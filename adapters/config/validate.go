@@ -128,6 +128,7 @@ func (v *validator) runs(r Runs) {
 	v.check(r.OutputKeep >= 0, "runs.output_keep is %s, but must not be below 0", r.OutputKeep)
 	v.check(r.SyncLimit >= seconds(1), "runs.sync_limit is %s, but must be at least 1s", r.SyncLimit)
 	v.check(r.Keep >= 0, "runs.keep is %s, but must not be below 0", r.Keep)
+	v.check(r.KeepSize >= 0, "runs.keep_size is %s, but must not be below 0", r.KeepSize)
 	v.check(r.MaxConcurrent > 0, "runs.max_concurrent is %d, but must be more than 0", r.MaxConcurrent)
 	v.check(r.MaxQueued >= 0, "runs.max_queued is %d, but must not be below 0", r.MaxQueued)
 	v.check(r.MaxWait >= 0, "runs.max_wait is %s, but must not be below 0", r.MaxWait)

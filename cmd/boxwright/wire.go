@@ -176,6 +176,7 @@ func appSettings(c config.Config) app.Settings {
 		},
 		SyncLimit:      c.Runs.SyncLimit.Std(),
 		KeepRuns:       c.Runs.Keep.Std(),
+		KeepRunBytes:   int64(c.Runs.KeepSize),
 		Timeout:        c.Runs.Timeout.Std(),
 		MaxTimeout:     c.Runs.MaxTimeout.Std(),
 		MaxCode:        int64(c.Runs.MaxCode),

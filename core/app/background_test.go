@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -241,5 +242,25 @@ func await(t *testing.T, ok func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not come to an end")
 		}
+	}
+}
+
+// TestRoomForResults: the store is told what it may keep, if there is a bound.
+func TestRoomForResults(t *testing.T) {
+	for _, room := range []int64{0, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			w.runs.room = -1
+			limits := sessionSettings()
+			limits.KeepRunBytes = room
+			s := w.service(t, limits)
+			go s.Sweep(t.Context())
+			time.Sleep(time.Minute)
+			w.runs.mu.Lock()
+			defer w.runs.mu.Unlock()
+			if w.runs.room != room && (room != 0 || w.runs.room != -1) {
+				t.Errorf("with a bound of %d the store was told %d", room, w.runs.room)
+			}
+		})
 	}
 }

@@ -97,6 +97,7 @@ type runStore struct {
 	mu     sync.Mutex
 	all    []core.Run
 	refuse func(core.Run) error // may keep a run from being put
+	room   int64                // of the last Trim
 	looked func()               // called once the runs under way have been read
 }
 
@@ -171,6 +172,14 @@ func (s *runStore) UnderWay(context.Context) ([]core.Run, error) {
 		s.looked()
 	}
 	return all, nil
+}
+
+// Trim notes what there is to be room for.
+func (s *runStore) Trim(_ context.Context, room int64) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.room = room
+	return 0, nil
 }
 
 func (s *runStore) Sweep(_ context.Context, before time.Time) (int, error) {

@@ -27,6 +27,7 @@ type Settings struct {
 	Sessions     SessionSettings
 	SyncLimit    time.Duration // a call waits no longer; its run goes on in the background
 	KeepRuns     time.Duration // how long results of runs are kept
+	KeepRunBytes int64         // what the store keeps of what runs printed and showed; 0 is no bound
 
 	Timeout       time.Duration // of a run that asks for none
 	MaxTimeout    time.Duration

@@ -67,10 +67,20 @@ func (s *Service) prepare(ctx context.Context) {
 	}
 }
 
-// forgetRuns drops the results of runs that have been kept long enough.
+// forgetRuns drops the results of runs that have been kept long enough, and the bytes of those that are too much.
 func (s *Service) forgetRuns(ctx context.Context) {
 	if _, err := s.ports.Runs.Sweep(ctx, s.ports.Now().Add(-s.settings.KeepRuns)); err != nil && ctx.Err() == nil {
 		s.ports.Log.Warn("the results of old runs could not be removed", "error", err)
+	}
+	if s.settings.KeepRunBytes == 0 {
+		return
+	}
+	n, err := s.ports.Runs.Trim(ctx, s.settings.KeepRunBytes)
+	if err != nil && ctx.Err() == nil {
+		s.ports.Log.Warn("what old runs printed and showed could not be removed", "error", err)
+	}
+	if n > 0 {
+		s.ports.Log.Info("removed what old runs printed and showed", "runs", n)
 	}
 }
 

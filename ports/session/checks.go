@@ -85,3 +85,27 @@ func Brief(r core.Run) core.Run {
 	}
 	return r
 }
+
+// Trimmed is a run that has lost what Brief leaves out, and says so.
+func Trimmed(r core.Run) core.Run {
+	r = Brief(r)
+	r.Record.Warnings = append(append([]string(nil), r.Record.Warnings...),
+		"what it printed and showed is not kept here any more, as later runs took the room; its files may still be there")
+	return r
+}
+
+// Bytes is how much Brief leaves out of a run.
+func Bytes(r core.Run) (n int64) {
+	for _, out := range []core.Output{r.Record.Stdout, r.Record.Stderr} {
+		n += int64(len(out.Head) + len(out.Tail))
+	}
+	for _, d := range r.Record.Displays {
+		n += int64(len(d.Data))
+	}
+	for _, f := range r.Record.Files {
+		if f.Preview != nil {
+			n += int64(len(f.Preview.Data))
+		}
+	}
+	return n
+}

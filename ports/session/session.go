@@ -69,4 +69,8 @@ type Runs interface {
 	// Sweep forgets runs that ended, or were lost, before, and tells how many they were. One that was lost at
 	// an unknown time counts by its beginning.
 	Sweep(ctx context.Context, before time.Time) (int, error)
+
+	// Trim has the runs that ended first lose what Brief leaves out, until what is kept of that is at most room
+	// bytes, as the store counts them, and tells how many they were. They become as Trimmed returns them.
+	Trim(ctx context.Context, room int64) (int, error)
 }

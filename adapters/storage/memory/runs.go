@@ -122,6 +122,22 @@ func (s *Runs) Sweep(_ context.Context, before time.Time) (int, error) {
 	return kept - len(s.all), nil
 }
 
+// Trim implements session.Runs.
+func (s *Runs) Trim(_ context.Context, room int64) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	over := s.sorted(func(r core.Run) bool { return r.State == core.RunEnded && session.Bytes(r) > 0 })
+	slices.SortStableFunc(over, func(a, b core.Run) int { return b.Ended.Compare(a.Ended) })
+	trimmed, kept := 0, int64(0)
+	for _, r := range over {
+		if kept += session.Bytes(r); kept > room {
+			s.all[r.ID] = cloneRun(session.Trimmed(r))
+			trimmed++
+		}
+	}
+	return trimmed, nil
+}
+
 func cloneRun(r core.Run) core.Run {
 	record := &r.Record
 	for _, out := range []*core.Output{&record.Stdout, &record.Stderr} {

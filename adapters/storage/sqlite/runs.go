@@ -18,6 +18,7 @@ type runs struct {
 
 type runStatements struct {
 	put, sweep    *sql.Stmt
+	trim, beyond  *sql.Stmt
 	read          *sql.Stmt
 	get           *sql.Stmt
 	list, listAll *sql.Stmt
@@ -34,6 +35,10 @@ const (
 		ORDER BY started DESC, id DESC`
 )
 
+// tooMuch are runs whose bytes, with those of all that ended later, are more than there is room for.
+const tooMuch = `SELECT brief FROM (SELECT brief, sum(octet_length(whole)) OVER (ORDER BY ended DESC, id DESC) AS kept
+	FROM runs WHERE stage = 2 AND whole IS NOT NULL) WHERE kept > ? LIMIT 500`
+
 // endOfTime sorts after every stamp.
 const endOfTime = "~"
 
@@ -43,8 +48,10 @@ func (p *preparing) runs() runStatements {
 			ON CONFLICT (id) DO UPDATE SET
 				stage = excluded.stage, started = excluded.started, ended = excluded.ended, brief = excluded.brief, whole = excluded.whole
 			WHERE owner = excluded.owner AND stage <= excluded.stage AND stage < 2`),
-		read:  p.writer(`SELECT coalesce(whole, brief) FROM runs WHERE id = ? AND stage = 0`),
-		sweep: p.writer(`DELETE FROM runs WHERE ended < ?`),
+		read:   p.writer(`SELECT coalesce(whole, brief) FROM runs WHERE id = ? AND stage = 0`),
+		sweep:  p.writer(`DELETE FROM runs WHERE ended < ?`),
+		trim:   p.writer(`UPDATE runs SET brief = ?, whole = NULL WHERE id = ? AND stage = 2 AND whole IS NOT NULL`),
+		beyond: p.reader(tooMuch),
 
 		get:      p.reader(`SELECT coalesce(whole, brief) FROM runs WHERE id = ?2 AND (owner = ?1 OR ?1 = '')`),
 		list:     p.reader(page),
@@ -141,6 +148,42 @@ func (s *runs) UnderWay(ctx context.Context) ([]core.Run, error) {
 func (s *runs) Sweep(ctx context.Context, before time.Time) (int, error) {
 	defer s.db.changed(0)
 	result, err := s.sweep.ExecContext(ctx, stamp(before))
+	if err != nil {
+		return 0, s.db.fault(ctx, err)
+	}
+	n, err := result.RowsAffected()
+	return int(n), s.db.fault(ctx, err)
+}
+
+// Trim implements session.Runs. Each run is a step of its own, so that nobody waits for all.
+func (s *runs) Trim(ctx context.Context, room int64) (int, error) {
+	for all := 0; ; {
+		list, err := collect(ctx, s.db, s.db.decodeRun, s.beyond, room)
+		if err != nil {
+			return all, err
+		}
+		n := 0
+		for _, r := range list {
+			changed, err := s.trimOne(ctx, r)
+			if err != nil {
+				return all + n, err
+			}
+			n += changed
+		}
+		if all += n; n == 0 {
+			return all, nil
+		}
+	}
+}
+
+// trimOne changes nothing if another server was quicker.
+func (s *runs) trimOne(ctx context.Context, r core.Run) (int, error) {
+	brief, _, err := encodeRun(session.Trimmed(r))
+	if err != nil {
+		return 0, err
+	}
+	defer s.db.changed(len(brief))
+	result, err := s.trim.ExecContext(ctx, brief, r.ID)
 	if err != nil {
 		return 0, s.db.fault(ctx, err)
 	}

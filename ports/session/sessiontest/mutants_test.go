@@ -318,6 +318,24 @@ func (f fakeRuns) Sweep(_ context.Context, before time.Time) (int, error) {
 	return had - len(f.runs), nil
 }
 
+func (f fakeRuns) Trim(_ context.Context, room int64) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	over := f.sorted(func(r core.Run) bool { return r.State == core.RunEnded && session.Bytes(r) > 0 })
+	slices.SortFunc(over, func(a, b core.Run) int { return b.Ended.Compare(a.Ended) })
+	if f.is("runs/trim") {
+		slices.Reverse(over)
+	}
+	n, kept := 0, int64(0)
+	for _, r := range over {
+		if kept += session.Bytes(r); kept > room {
+			f.runs[r.ID] = session.Trimmed(r)
+			n++
+		}
+	}
+	return n, nil
+}
+
 // harness opens one fake for each folder.
 func harness(broken string) Harness {
 	folders := map[string]*fake{}
@@ -350,7 +368,7 @@ func TestTeeth(t *testing.T) {
 		"store/list":           {"names"},
 		"store/remove":         {"strange texts"},
 		"store/own copy":       {"update refused"},
-		"runs/put back":        {"settled once", "reopened", "shared"},
+		"runs/put back":        {"settled once", "trim", "reopened", "shared"},
 		"runs/list":            {"list pages"},
 		"runs/take over":       {"taken once", "shared"},
 	}

@@ -26,6 +26,7 @@ func RunsChecks() []Check {
 		{"list brief", "List returns runs as Brief does.", testListBrief, false},
 		{"under way", "UnderWay returns all runs that are under way, the latest first.", testUnderWay, false},
 		{"sweep", "Sweep forgets runs that ended, or were lost, before, and tells how many they were.", testSweep, false},
+		{"trim", "Trim has the runs that ended first lose what Brief leaves out, until what is kept is at most room bytes, and tells how many they were.", testTrim, false},
 		{"settled once", "A run that ended stays so, whoever puts it at the same time.", testSettledOnce, false},
 		{"take over", "TakeOver gives a run that is under way from one server to another; one that is not that server's, has ended or does not exist is core.ErrNotFound.", testTakeOver, false},
 		{"taken once", "Of several that want to take over a run at once one gets it.", testTakenOnce, false},
@@ -269,6 +270,38 @@ func testSweep(c *checking) {
 			}
 		}
 	}
+}
+
+func testTrim(c *checking) {
+	const size = 100_000
+	way := sampleRun("way")
+	way.Record.Stdout.Head = make([]byte, size)
+	c.put(way)
+	var runs []core.Run
+	for i := range 5 { // begun the other way round
+		r := ended(sampleRun(fmt.Sprint("r", i)), i)
+		r.Started = epoch().Add(-time.Duration(i) * time.Minute)
+		r.Record.Files = []core.Artifact{{Run: r.ID, Name: "a.png", Created: epoch(), Preview: &core.Preview{MIMEType: "image/png", Data: make([]byte, size)}}}
+		runs = append(runs, c.put(r))
+	}
+	for _, step := range []struct {
+		room     int64
+		n, whole int
+	}{{100 * size, 0, 5}, {290_000, 3, 2}, {290_000, 0, 2}, {0, 2, 0}, {0, 0, 0}} {
+		n, err := c.Runs.Trim(c.ctx, step.room)
+		c.must("Trim", err)
+		if n != step.n {
+			c.faultf("Trim to %d bytes says that %d runs lost something, not %d", step.room, n, step.n)
+		}
+		for i, r := range runs {
+			if i < len(runs)-step.whole {
+				r = session.Trimmed(r)
+			}
+			c.wantRun("ann", r)
+		}
+		c.wantRun("ann", way)
+	}
+	c.wantKind("Put of a run that lost something", c.Runs.Put(c.ctx, runs[0]), core.ErrInvalid)
 }
 
 func testSettledOnce(c *checking) {
