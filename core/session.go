@@ -14,6 +14,7 @@ type Session struct {
 	Backend string
 	Box     string // the box's id in the backend
 	Server  string // the server process that used it last
+	Call    string // the run that goes on in it, if that server lives; other servers wait for its end
 	Image   Image
 
 	Requirements []string         // packages that were asked for, in their canonical form

@@ -79,7 +79,8 @@ func (r *run) resume(ctx context.Context, known core.Run) (core.Record, error) {
 		r.boxes.remember(known.Backend, known.Box)
 		r.afterwards = func() { r.boxes.discard(r.place, known.Box) }
 	} else if session, err := r.session(ctx, known.Owner, known.Session); err == nil {
-		defer r.busy(session)()
+		_, _, _ = r.seize(ctx, session.ID) // if another was quicker, its program waits in the box
+		defer r.inUse(session, r.under.id)()
 	}
 	defer r.adopt(counted, known.Box).release()
 	r.clock.enter(core.PhaseRun)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/execution"
@@ -51,7 +50,11 @@ func (r *run) within(ctx context.Context, idOrName string) (core.Record, error) 
 	if r.place, err = r.Service.place(session.Backend); err != nil {
 		return core.Record{}, err
 	}
-	defer r.busy(session)() // to wait is not to be idle
+	session, left, err := r.occupy(ctx, session.ID) // to wait is not to be idle
+	if err != nil {
+		return core.Record{}, err
+	}
+	defer left()
 	ticket, err := r.admit(ctx, claim{tenant: r.tenant, backend: r.name, kind: claimCall}, r.queued)
 	if err != nil {
 		return core.Record{}, err
@@ -157,35 +160,4 @@ func (r *run) explainSessionLoss(ctx context.Context, session core.Session, err 
 		return exit, nil
 	}
 	return core.Exit{}, r.lossOf(ctx, session, err)
-}
-
-// beatTime is how often a session in use is marked as used; more often if it may not be idle for long.
-const beatTime = 30 * time.Second
-
-// busy keeps a session from being idle until the returned function is called.
-func (r *run) busy(session core.Session) (done func()) {
-	id, pause := session.ID, min(beatTime, session.IdleTimeout/3)
-	mark := func() {
-		ctx, cancel := context.WithTimeout(context.Background(), keepLimit)
-		defer cancel()
-		err := r.ports.Sessions.Update(ctx, id, func(kept *core.Session) error {
-			kept.Used, kept.Server = r.ports.Now(), r.ports.Server
-			return nil
-		})
-		if err != nil && !errors.Is(err, core.ErrNotFound) {
-			r.ports.Log.Debug("the use of a session could not be kept", "session", id, "error", err)
-		}
-	}
-	over := make(chan struct{})
-	r.boxes.work.do("kept a session in use", func() {
-		for mark(); ; mark() {
-			select {
-			case <-time.After(pause):
-			case <-over:
-				mark()
-				return
-			}
-		}
-	})
-	return func() { close(over) }
 }

@@ -27,7 +27,7 @@ func fromText(t text) string { return string(t) }
 func encodeSession(s core.Session) (string, error) {
 	encoded, err := json.Marshal(storedSession{
 		ID: text(s.ID), Owner: text(s.Owner), Name: text(s.Name), Client: text(s.Client),
-		Backend: text(s.Backend), Box: text(s.Box), Server: text(s.Server), Image: storeImage(s.Image),
+		Backend: text(s.Backend), Box: text(s.Box), Server: text(s.Server), Call: text(s.Call), Image: storeImage(s.Image),
 		Requirements: each(s.Requirements, toText), PythonPath: each(s.PythonPath, toText), Installs: each(s.Installs, storeInstall),
 		Created: s.Created.UTC(), Used: s.Used.UTC(), IdleTimeout: s.IdleTimeout, MaxAge: s.MaxAge, Lost: text(s.Lost),
 	})
@@ -49,7 +49,7 @@ func (d *DB) decodeSession(encoded []byte) (core.Session, error) {
 	}
 	return core.Session{
 		ID: string(s.ID), Owner: string(s.Owner), Name: string(s.Name), Client: string(s.Client),
-		Backend: string(s.Backend), Box: string(s.Box), Server: string(s.Server), Image: loadImage(s.Image),
+		Backend: string(s.Backend), Box: string(s.Box), Server: string(s.Server), Call: string(s.Call), Image: loadImage(s.Image),
 		Requirements: each(s.Requirements, fromText), PythonPath: each(s.PythonPath, fromText), Installs: each(s.Installs, loadInstall),
 		Created: s.Created, Used: s.Used, IdleTimeout: s.IdleTimeout, MaxAge: s.MaxAge, Lost: string(s.Lost),
 	}, nil

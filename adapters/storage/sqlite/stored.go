@@ -17,6 +17,7 @@ type storedSession struct {
 	Backend      text            `json:"backend,omitempty"`
 	Box          text            `json:"box,omitempty"`
 	Server       text            `json:"server,omitempty"`
+	Call         text            `json:"call,omitempty"`
 	Image        storedImage     `json:"image,omitzero"`
 	Requirements []text          `json:"requirements,omitempty"`
 	PythonPath   []text          `json:"python_path,omitempty"`
