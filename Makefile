@@ -102,6 +102,11 @@ golden: ## Rewrite the golden files; review the diff
 bench: engines build ## Measure every place for boxes against its bare engine, side by side
 	set -a; . .test/engines; go run ./hack/bench $(PLACES)
 
+SOAK ?= 10000
+.PHONY: soak
+soak: engines build ## Measure what grows over 10,000 runs (SOAK) and with 200 sessions, in the first of PLACES
+	set -a; . .test/engines; go run ./hack/bench -soak $(SOAK) $(firstword $(PLACES))
+
 .PHONY: clean
 clean: ## Delete what the other targets made here; caches and engines stay
 	rm -rf bin dist .tools .test demo-output coverage.*

@@ -20,7 +20,7 @@ func beginInstall(t *testing.T, s *server) *call {
 func TestInstallCancelled(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	s := serve(t, setup{})
+	s := serve(t, setup{unpooled: true})
 	c := beginInstall(t, s)
 	c.cancel()
 	s.awaitNoEnvironment(t)
@@ -31,7 +31,7 @@ func TestInstallCancelled(t *testing.T) {
 func TestInstallTerminated(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	s := serve(t, setup{})
+	s := serve(t, setup{unpooled: true})
 	c := beginInstall(t, s)
 	s.signal(t, syscall.SIGTERM)
 	if code := s.awaitExit(t); code != 0 {
@@ -48,7 +48,7 @@ func TestInstallKilled(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
 	state := newState(t)
-	first := serve(t, setup{state: state})
+	first := serve(t, setup{unpooled: true, state: state})
 	c := beginInstall(t, first)
 	first.signal(t, syscall.SIGKILL)
 	first.awaitExit(t)
@@ -56,7 +56,7 @@ func TestInstallKilled(t *testing.T) {
 	if len(state.environments(t)) == 0 {
 		t.Fatal("the volume is gone with its server: the test shows nothing")
 	}
-	second := serve(t, setup{state: state})
+	second := serve(t, setup{unpooled: true, state: state})
 	state.awaitNoEnvironment(t)
 	r := second.run(t, program("import pandas; print(pandas.DataFrame({'a': [1]}).shape)", "dependencies", []string{"numpy", "pandas"}))
 	outcome{stdout: "(1, 1)\n"}.check(t, r)
@@ -67,7 +67,7 @@ func TestInstallKilled(t *testing.T) {
 func TestVolumesPruned(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	s := serve(t, setup{programs: ownAgent(t)})
+	s := serve(t, setup{unpooled: true, programs: ownAgent(t)})
 	prune := func() {
 		s.awaitNoBoxes(t)
 		for name := range here().engine.volumes(t, s.instance()) {

@@ -82,7 +82,7 @@ func TestEngineComesAndGoes(t *testing.T) {
 	onlyWhere(t, here().Socket != "", "its engine has no socket")
 	t.Parallel()
 	socket := filepath.Join(here().folder(t), "engine.sock")
-	s := serve(t, setup{config: here().at("unix://" + socket)})
+	s := serve(t, setup{unpooled: true, config: here().at("unix://" + socket)})
 	away := outcome{refused: "unavailable", says: []string{socket}}
 	there := outcome{stdout: "1\n"}
 	for range 2 {
@@ -162,7 +162,7 @@ func pipe(to, from net.Conn) {
 func TestPluginKilled(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	s := serve(t, setup{})
+	s := serve(t, setup{unpooled: true})
 	for range 2 {
 		c := s.begin(t, program("import time; print('before'); time.sleep(4); print('after'); open('f', 'w').write('f')"))
 		c.awaitProgress(t, "running")
@@ -190,12 +190,12 @@ func TestTwoServersOneState(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
 	state := newState(t)
-	one := serve(t, setup{state: state})
+	one := serve(t, setup{unpooled: true, state: state})
 	long := one.begin(t, program("import sys; print(sys.stdin.read()); import time; time.sleep(20); print('whole')", "stdin", "in"))
 	long.awaitProgress(t, "running")
 	box := state.awaitBox(t, "run")
 
-	two := serve(t, setup{state: state})
+	two := serve(t, setup{unpooled: true, state: state})
 	outcome{stdout: "2\n"}.check(t, two.run(t, program("print(2)")))
 	eventually(t, 3*time.Second, func() (bool, string) { // Podman 4 may leave one out of a list
 		return slices.Contains(state.boxes(t), box), "the second server removed the first one's box"
@@ -239,7 +239,7 @@ func textless(r result) result {
 func TestCancelledOnTheWire(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	w := connect(t, setup{})
+	w := connect(t, setup{unpooled: true})
 	w.handshake(t)
 	w.sendf(t, "%s", callLine(t, 5, program("import time; time.sleep(600)", "timeout_seconds", 600)))
 	w.awaitMessage(t, "progress", func(m message) bool { return strings.Contains(string(m.line), `"running"`) })

@@ -184,14 +184,14 @@ func TestInstallIntoSandboxOutlivesTheServer(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
 	state := newState(t)
-	first := serve(t, setup{state: state})
+	first := serve(t, setup{unpooled: true, state: state})
 	sandbox := first.open(t, args{})
 	c := first.sendTo(t, "install_package_in_sandbox", args{"sandbox_id": sandbox, "package_name": []string{"numpy", "pandas"}}, nil)
 	first.awaitBox(t, "install")
 	first.signal(t, syscall.SIGKILL)
 	first.awaitExit(t)
 	<-c.done
-	second := serve(t, setup{state: state})
+	second := serve(t, setup{unpooled: true, state: state})
 	if said := second.awaitInstalled(t, sandbox, "pandas"); said.Status != "installed" {
 		t.Errorf("got %+v", said)
 	}

@@ -13,9 +13,7 @@ import (
 // to it that the image is there.
 func pooling(t *testing.T, state *state) (s *server, box string) {
 	t.Helper()
-	s = serve(t, setup{
-		state: state, config: "log: {level: debug}\npool: {max: 4}\n", env: []string{"BOXWRIGHT_POOL_ENABLED=true"},
-	})
+	s = serve(t, setup{state: state, config: "log: {level: debug}\npool: {max: 4}\n"})
 	outcome{stdout: "-1 False\n"}.check(t, s.run(t, program(marks(-1))))
 	return s, s.awaitWaiting(t)
 }

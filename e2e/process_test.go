@@ -27,6 +27,7 @@ type setup struct {
 	config   string   // the settings file
 	env      []string // added to the environment
 	programs string   // the folder of the executables; "" is that of all tests
+	unpooled bool     // the test looks at boxes: none is to wait in a pool
 }
 
 // process is a server that runs.
@@ -56,9 +57,12 @@ func launch(t *testing.T, s setup, eat func(line []byte)) *process {
 	p := &process{state: s.state, stderr: &lockedBuffer{}, gone: make(chan struct{})}
 	p.cmd = here().Program(filepath.Join(s.programs, "boxwright"), "serve", "--config", settingsFile(t, here().settings(t, s.config)))
 	p.cmd.Dir = work
-	// Tests look at boxes and at ends of runs: no box waits in a pool, and no run goes on in the background because
-	// the machine is slow, but where that is what they are about.
-	p.cmd.Env = append(here().Environment(work), "BOXWRIGHT_STORAGE_DIR="+p.dir, "BOXWRIGHT_POOL_ENABLED=false", "BOXWRIGHT_RUNS_SYNC_LIMIT=4m")
+	// Tests look at the ends of runs: none goes on in the background because the machine is slow, but where that is
+	// what they are about. All else is as it is for users.
+	p.cmd.Env = append(here().Environment(work), "BOXWRIGHT_STORAGE_DIR="+p.dir, "BOXWRIGHT_RUNS_SYNC_LIMIT=4m")
+	if s.unpooled {
+		p.cmd.Env = append(p.cmd.Env, "BOXWRIGHT_POOL_ENABLED=false")
+	}
 	p.cmd.Env = append(p.cmd.Env, s.env...)
 	p.cmd.Stderr = p.stderr
 	var err error

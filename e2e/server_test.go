@@ -215,6 +215,8 @@ type problem struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
 	Hint    string `json:"hint"`
+	// RetryAfter is in seconds.
+	RetryAfter float64 `json:"retry_after"`
 }
 
 type shownImage struct {

@@ -327,7 +327,7 @@ while os.path.exists('answer'): time.sleep(0.01)
 }
 
 func filesOfLostSandbox(t *testing.T, _ *server, _ string) {
-	s := serve(t, setup{})
+	s := serve(t, setup{unpooled: true})
 	for _, tool := range []string{"list_files", "read_file", "delete_file"} {
 		s.onFile(t, tool, "", "a").refused(t, "not_found")
 	}

@@ -49,18 +49,24 @@ func TestSessions(t *testing.T) {
 	require(t, "engine")
 	s := serve(t, setup{})
 	for name, play := range map[string]func(t *testing.T, s *server, sandbox string){
-		"variables stay":                 variablesStay,
-		"B44 sandboxes are apart":        sandboxesApart,
-		"B45 many calls at once":         manyCells,
-		"B47 await":                      awaitInCells,
-		"B53 the interpreter dies":       interpreterDies,
-		"B25 B32 stopped, not forgotten": stoppedCells,
-		"B39 B21 shells":                 shells,
-		"bash keeps its state":           bashSession,
-		"files of one call":              cellFiles,
-		"inspect":                        inspected,
-		"ended by its owner":             endedByOwner,
-		"B51 its box is removed":         boxRemoved,
+		"variables stay":                  variablesStay,
+		"B44 sandboxes are apart":         sandboxesApart,
+		"B45 many calls at once":          manyCells,
+		"B47 await":                       awaitInCells,
+		"B53 the interpreter dies":        interpreterDies,
+		"B25 B32 stopped, not forgotten":  stoppedCells,
+		"B39 B21 shells":                  shells,
+		"bash keeps its state":            bashSession,
+		"files of one call":               cellFiles,
+		"inspect":                         inspected,
+		"ended by its owner":              endedByOwner,
+		"B51 its box is removed":          boxRemoved,
+		"B27 a stopped process":           stoppedShell,
+		"B30 one rule for the time limit": sessionTimeLimits,
+		"B31 others are answered":         otherSandboxes,
+		"B40 out of memory":               sandboxOutOfMemory,
+		"B55 names":                       sandboxNames,
+		"B57 await in JavaScript":         awaitInJavaScript,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,6 +83,7 @@ func variablesStay(t *testing.T, s *server, sandbox string) {
 	r := s.cell(t, sandbox, "print('seen')\n1 / 0")
 	outcome{status: "failed", exit: 1, stdout: "seen\n", stderr: "ZeroDivisionError"}.check(t, r)
 	outcome{status: "failed", exit: 3}.check(t, s.cell(t, sandbox, "x += 1; import sys; sys.exit(3)"))
+	outcome{}.check(t, s.cell(t, sandbox, "exit()")) // B53
 	s.cell(t, sandbox, "x").shows(t, "21")
 	r = s.cell(t, sandbox, "class Table:\n    def _repr_html_(self): return '<b>t</b>'\n    def __repr__(self): return 'a table'\nTable()")
 	r.shows(t, "a table")
@@ -224,7 +231,7 @@ func endedByOwner(t *testing.T, s *server, sandbox string) {
 }
 
 func boxRemoved(t *testing.T, _ *server, _ string) {
-	s := serve(t, setup{})
+	s := serve(t, setup{unpooled: true})
 	own := s.cell(t, "", "x = 1; x")
 	own.shows(t, "1")
 	here().engine.removeBox(t, s.awaitBox(t, "session"))
@@ -242,7 +249,7 @@ func boxRemoved(t *testing.T, _ *server, _ string) {
 func TestIdleSession(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	s := serve(t, setup{})
+	s := serve(t, setup{unpooled: true})
 	sandbox := s.open(t, args{"idle_timeout_seconds": 2})
 	s.cell(t, sandbox, "import time; time.sleep(5); 'awake'").shows(t, "'awake'")
 	s.cell(t, sandbox, "1").shows(t, "1")
@@ -260,14 +267,14 @@ func TestOwnSession(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
 	state := newState(t)
-	s := serve(t, setup{state: state})
+	s := serve(t, setup{unpooled: true, state: state})
 	one := s.sendTo(t, "run_python", args{"code": "x = 1"}, nil)
 	two := s.sendTo(t, "sandbox_exec", args{"command": "true"}, nil)
 	if a, b := one.wait(t), two.wait(t); a.SandboxID == "" || a.SandboxID != b.SandboxID {
 		t.Errorf("the calls ran in %q and %q", a.SandboxID, b.SandboxID)
 	}
 	s.cell(t, "", "x").shows(t, "1")
-	other := serve(t, setup{state: state})
+	other := serve(t, setup{unpooled: true, state: state})
 	other.cell(t, "", "'x' in globals()").shows(t, "False")
 	s.end(t)
 	eventually(t, 20*time.Second, func() (bool, string) {
@@ -282,7 +289,7 @@ func TestSessionSurvives(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
 	state := newState(t)
-	s := serve(t, setup{state: state})
+	s := serve(t, setup{unpooled: true, state: state})
 	sandbox := s.open(t, args{"name": "kept"})
 	s.cell(t, sandbox, "x = 41").shows(t, "")
 	s.killPlugin(t)
@@ -290,7 +297,7 @@ func TestSessionSurvives(t *testing.T) {
 	s.signal(t, syscall.SIGKILL)
 	s.awaitExit(t)
 
-	s = serve(t, setup{state: state})
+	s = serve(t, setup{unpooled: true, state: state})
 	s.cell(t, sandbox, "x").shows(t, "42")
 	s.cell(t, "kept", "x").shows(t, "42")
 	s.end(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/boxwright/boxwright/core"
 )
@@ -14,6 +15,9 @@ type line struct {
 	busy    bool
 	waiting []chan struct{} // closed when it is that caller's turn
 }
+
+// lineRetry is when a caller that found no place may try once more. Nobody knows how long the calls before it take.
+const lineRetry = 5 * time.Second
 
 // enter waits for the caller's turn. moved tells how many are before it, whenever that changes; with more than
 // most waiting it refuses.
@@ -27,7 +31,7 @@ func (l *line) enter(ctx context.Context, most int, moved func(before int)) (lea
 	if len(l.waiting) >= most {
 		l.mu.Unlock()
 		return nil, core.Errorf(core.ErrExhausted, "%d calls wait for this sandbox already", most).
-			WithHint("wait for their answers, or use another sandbox")
+			WithHint("wait for their answers, or use another sandbox").WithRetryAfter(lineRetry)
 	}
 	turn := make(chan struct{})
 	l.waiting = append(l.waiting, turn)

@@ -23,7 +23,7 @@ func TestTurnsLeaveNothing(t *testing.T) {
 			waits <- err
 		}()
 		synctest.Wait()
-		if _, err := s.turn(ctx, "c", 1); core.KindOf(err) != core.ErrExhausted {
+		if _, err := s.turn(ctx, "c", 1); core.KindOf(err) != core.ErrExhausted || core.RetryAfterOf(err) <= 0 {
 			t.Errorf("one too many: %v", err)
 		}
 		cancel()

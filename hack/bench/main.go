@@ -2,13 +2,16 @@
 // ratios. It asserts nothing: figures of a busy machine are no fault.
 //
 //	bench docker podman podman-rootless gvisor gvisor-rootless
+//	bench -soak 10000 -sessions 200 docker
 //
+// The second measures what grows and what gets slower over many runs and with many sessions.
 // The places are measured in turns, so that a machine whose speed drifts is unfair to none.
 package main
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,13 +31,17 @@ const (
 )
 
 func main() {
-	if err := bench(context.Background(), os.Args[1:]); err != nil {
+	long := soak{}
+	flag.IntVar(&long.runs, "soak", 0, "make so many one-shot runs instead, and tell what grows")
+	flag.IntVar(&long.sessions, "sessions", 200, "how many sessions are open in a soak")
+	flag.Parse()
+	if err := bench(context.Background(), flag.Args(), long); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(ctx context.Context, names []string) (err error) {
+func bench(ctx context.Context, names []string, long soak) (err error) {
 	if len(names) == 0 {
 		names = []string{"docker"}
 	}
@@ -46,13 +53,21 @@ func bench(ctx context.Context, names []string) (err error) {
 	if err := os.Chmod(state, 0o755); err != nil { //nolint:gosec // another user reads it
 		return err
 	}
+	figures := &table{columns: names}
+	if long.runs > 0 {
+		return long.measure(ctx, names, state, figures)
+	}
+	return compare(ctx, names, state, figures)
+}
+
+// compare measures the places in turns.
+func compare(ctx context.Context, names []string, state string, figures *table) (err error) {
 	var all []*measured
 	defer func() {
 		for _, m := range all {
 			err = errors.Join(err, m.close())
 		}
 	}()
-	figures := &table{columns: names}
 	for _, name := range names {
 		m, err := open(ctx, name, state, figures)
 		if err != nil {

@@ -44,21 +44,20 @@ func startServer(ctx context.Context, p *benchPlace, flags ...string) (*mcpServe
 }
 
 func (s *mcpServer) call(ctx context.Context, arguments map[string]any) (*mcp.CallToolResult, error) {
+	return s.use(ctx, "run_python_ephemeral", arguments)
+}
+
+func (s *mcpServer) use(ctx context.Context, tool string, arguments map[string]any) (*mcp.CallToolResult, error) {
 	var request mcp.CallToolRequest
-	request.Params.Name = "run_python_ephemeral"
-	request.Params.Arguments = arguments
+	request.Params.Name, request.Params.Arguments = tool, arguments
 	return s.CallTool(ctx, request)
 }
 
 // run calls the tool and returns duration_ms of its record.
 func (s *mcpServer) run(ctx context.Context, code string) (map[string]float64, error) {
-	result, err := s.call(ctx, map[string]any{"code": code})
+	record, err := succeeded(s.call(ctx, map[string]any{"code": code}))
 	if err != nil {
 		return nil, err
-	}
-	record, ok := result.StructuredContent.(map[string]any)
-	if !ok || result.IsError || record["status"] != "ok" {
-		return nil, fmt.Errorf("the call failed: %v", result.Content)
 	}
 	durations := map[string]float64{}
 	fields, _ := record["duration_ms"].(map[string]any)
@@ -66,6 +65,18 @@ func (s *mcpServer) run(ctx context.Context, code string) (map[string]float64, e
 		durations[phase], _ = value.(float64)
 	}
 	return durations, nil
+}
+
+// succeeded is the record of a run that did.
+func succeeded(result *mcp.CallToolResult, err error) (map[string]any, error) {
+	if err != nil {
+		return nil, err
+	}
+	record, ok := result.StructuredContent.(map[string]any)
+	if !ok || result.IsError || record["status"] != "ok" {
+		return nil, fmt.Errorf("the call failed: %v", result.Content)
+	}
+	return record, nil
 }
 
 // load measures what a server does with a lot of work at once.
@@ -182,16 +193,19 @@ func (m *measured) sustained(ctx context.Context) error {
 	return err
 }
 
-// rss reads the resident memory of a process.
-func rss(pid int) string {
+// rss is the resident memory of a process, for people.
+func rss(pid int) string { return fmt.Sprintf("%d kB", memoryOf(pid)) }
+
+// memoryOf reads the resident memory of a process, in KiB; 0 if it is gone.
+func memoryOf(pid int) (n int64) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return "unknown"
+		return 0
 	}
 	for line := range strings.Lines(string(status)) {
 		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			return strings.TrimSpace(rest)
+			_, _ = fmt.Sscan(rest, &n)
 		}
 	}
-	return "unknown"
+	return n
 }
