@@ -46,3 +46,24 @@ func TestPieceSaysWhatIsGone(t *testing.T) {
 		}
 	}
 }
+
+// TestSent: a program that has no room for all of its input is told apart from one that has.
+func TestSent(t *testing.T) {
+	for _, c := range []struct {
+		taken, all int64
+		end        bool
+		want       string
+	}{
+		{5, 5, true, "5 bytes sent."},
+		{3, 5, false, "Only the first 3 bytes of 5 were sent: the program does not read its input, and there is no room for the others. " +
+			"Send them again once it reads."},
+		{0, 5, true, "Only the first 0 bytes of 5 were sent: the program does not read its input, and there is no room for the others. " +
+			"Send them again once it reads; its input has not been ended."},
+	} {
+		result := sent(c.taken, c.all, c.end)
+		text, _ := result.Content[0].(mcp.TextContent)
+		if fields, _ := result.StructuredContent.(map[string]any); text.Text != c.want || fields["sent_bytes"] != c.taken {
+			t.Errorf("%d of %d: %q, %v", c.taken, c.all, text.Text, result.StructuredContent)
+		}
+	}
+}
