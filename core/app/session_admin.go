@@ -26,6 +26,7 @@ func (s *Service) Sessions(ctx context.Context, owner string) ([]core.SessionInf
 			info.Busy, info.Waiting = h.line.state()
 		}
 		s.sessions.mu.Unlock()
+		info.Busy = info.Busy || s.driven(session)
 		list = append(list, info)
 	}
 	return list, nil

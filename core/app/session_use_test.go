@@ -88,6 +88,9 @@ func TestASessionThatAnotherServerDrives(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if list, err := other.Sessions(t.Context(), "local"); err != nil || len(list) != 1 || !list[0].Busy {
+					t.Errorf("the other server lists %+v, %v", list, err)
+				}
 				if err := do(t, one, other); err != nil {
 					t.Fatal(err)
 				}
