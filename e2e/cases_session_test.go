@@ -100,7 +100,7 @@ func awaitInJavaScript(t *testing.T, _ *server, _ string) {
 func TestLogStaysJSON(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	s := serve(t, setup{config: "log: {format: json, level: debug}\n"})
+	s := serve(t, setup{unpooled: true, config: "log: {format: json, level: debug}\n"})
 	c := s.begin(t, program("import time\nfor i in range(20): print('line', i, flush=True); time.sleep(0.05)"))
 	if r := c.wait(t); r.Status != "ok" {
 		t.Errorf("got %s", r.raw)
@@ -108,6 +108,7 @@ func TestLogStaysJSON(t *testing.T) {
 	s.run(t, program("1 / 0"))
 	s.killPlugin(t)
 	outcome{stdout: "1\n"}.check(t, s.run(t, program("print(1)")))
+	s.awaitNoBoxes(t)
 	s.end(t)
 	lines := 0
 	for line := range strings.Lines(s.stderr.String()) {

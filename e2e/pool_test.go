@@ -83,7 +83,7 @@ func TestPoolOfADeadServer(t *testing.T) {
 	if !slices.Contains(state.boxes(t), box) {
 		t.Fatal("the box is gone with its server: the test shows nothing")
 	}
-	serve(t, setup{state: state})
+	serve(t, setup{unpooled: true, state: state})
 	state.awaitNoBoxes(t)
 }
 

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -32,7 +33,9 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	code := 0
 	if err := command().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "boxwright:", err)
+		if _, told := errors.AsType[logged](err); !told {
+			fmt.Fprintln(os.Stderr, "boxwright:", err)
+		}
 		code = exitCode(err)
 	}
 	stop()

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"time"
 
@@ -12,16 +13,35 @@ import (
 	"github.com/boxwright/boxwright/adapters/mcp"
 	"github.com/boxwright/boxwright/adapters/telemetry"
 	"github.com/boxwright/boxwright/adapters/transport/stdio"
+	"github.com/boxwright/boxwright/core"
 )
 
 // closeTime bounds the end of the server: clients kill what takes much longer.
 const closeTime = 8 * time.Second
+
+// logged is an error that the log has already.
+type logged struct{ error }
+
+// Unwrap is for those who look for the kind.
+func (l logged) Unwrap() error { return l.error }
+
+// logLast has the log tell what ends the server: whoever reads it expects nothing else there.
+func logLast(log *slog.Logger, err error) error {
+	if err == nil {
+		return nil
+	}
+	log.Error("the server ended", "error", err, "hint", core.HintOf(err))
+	return logged{err}
+}
 
 // serve runs the server until its client leaves or ctx ends, and leaves nothing behind.
 func serve(ctx context.Context, settings config.Config) (err error) {
 	log, err := telemetry.NewLog(os.Stderr, settings.Log.Level, settings.Log.Format)
 	if err != nil {
 		return err
+	}
+	if settings.Log.Format == "json" {
+		defer func() { err = logLast(log, err) }()
 	}
 	telemetry.Capture(logrus.StandardLogger(), log) // ttrpc's
 	for _, note := range settings.Notes {
