@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/boxwright/boxwright/cmd/boxwright-agent/internal/fault"
 	"github.com/boxwright/boxwright/core"
 )
 
@@ -139,11 +140,26 @@ func (l *Lasting) Run(c Cell) (<-chan Answer, error) {
 	answers := make(chan Answer, 1)
 	go func() {
 		defer request.Close() //nolint:errcheck // memory
-		answer := l.follow(c.Token, request)
+		answer := l.heed(func() Answer { return l.follow(c.Token, request) })
 		l.turn <- struct{}{}
 		answers <- answer
 	}()
 	return answers, nil
+}
+
+// heed hears an interpreter out, which may say anything. A mistake of the agent's in that ends the interpreter, and
+// not the box.
+func (l *Lasting) heed(follow func() Answer) (answer Answer) {
+	err := fault.Contain(func() error {
+		answer = follow()
+		return nil
+	})
+	if err != nil {
+		l.End()
+		<-l.gone
+		answer = Answer{Lost: true, Status: l.status}
+	}
+	return answer
 }
 
 // Variables describes what the interpreter remembers. One that does not answer soon may be busy in a thread of the
@@ -158,7 +174,11 @@ func (l *Lasting) Variables() ([]core.Variable, error) {
 	answers := make(chan described, 1)
 	go func() {
 		defer func() { l.turn <- struct{}{} }()
-		answers <- l.describe()
+		var answer described
+		if err := fault.Contain(func() error { answer = l.describe(); return nil }); err != nil {
+			answer = described{err: err}
+		}
+		answers <- answer
 	}()
 	select {
 	case answer := <-answers:
