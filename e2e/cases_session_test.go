@@ -129,11 +129,11 @@ func TestOverload(t *testing.T) {
 	t.Parallel()
 	s := serve(t, setup{config: "runs: {max_concurrent: 2, max_queued: 4}\nsessions: {max_queued: 2}\n"})
 	outcome{stdout: "1\n"}.check(t, s.run(t, program("print(1)"))) // the image is here
-	overloaded(t, s, 60, 6, func(i int) *call {
+	overloaded(t, 60, 6, func(i int) *call {
 		return s.send(t, program(fmt.Sprintf("import time; time.sleep(1); print(%d)", i)), nil)
 	})
 	sandbox := s.open(t, args{})
-	overloaded(t, s, 50, 3, func(i int) *call {
+	overloaded(t, 50, 3, func(i int) *call {
 		return s.sendTo(t, "run_python", args{"code": fmt.Sprintf("import time; time.sleep(1); print(%d)", i), "sandbox_id": sandbox}, nil)
 	})
 	outcome{stdout: "1\n"}.check(t, s.run(t, program("print(1)")))
@@ -141,7 +141,7 @@ func TestOverload(t *testing.T) {
 
 // overloaded makes calls at once, of which so many at least have room: these all succeed, and the others learn that
 // there is none.
-func overloaded(t *testing.T, s *server, n, room int, begin func(i int) *call) {
+func overloaded(t *testing.T, n, room int, begin func(i int) *call) {
 	t.Helper()
 	calls := make([]*call, n)
 	for i := range calls {

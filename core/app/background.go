@@ -72,7 +72,7 @@ func (s *Service) Runs(ctx context.Context, owner string, before time.Time, limi
 	all, err := s.ports.Runs.List(ctx, owner, before, limit)
 	for i := range all {
 		if u := s.runs.find(all[i].Owner, all[i].ID); u != nil { // the store may not know the latest
-			run, _ := u.snapshot()
+			run := u.snapshot()
 			all[i] = session.Brief(run)
 		}
 	}

@@ -80,7 +80,7 @@ const soFarLimit = time.Second
 
 // soFar is the record of a run under way.
 func (s *Service) soFar(ctx context.Context, u *underway) core.Record {
-	run, _ := u.snapshot()
+	run := u.snapshot()
 	record := core.Record{
 		RunID: run.ID, Status: core.StatusRunning, Session: run.Session, Backend: run.Backend,
 		Total: s.ports.Now().Sub(run.Started),

@@ -58,7 +58,7 @@ func (l *ledger) close(ctx context.Context, u *underway, state core.RunState, re
 
 // save has the store keep a run that ended. Until that succeeds, it is answered from here.
 func (l *ledger) save(ctx context.Context, u *underway) error {
-	run, _ := u.snapshot()
+	run := u.snapshot()
 	keeping, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepLimit)
 	defer cancel()
 	err := safely(l.ports.Log, "kept a run's result", func() error { return l.ports.Runs.Put(keeping, run) })
@@ -99,7 +99,7 @@ func (l *ledger) unsaved() []*underway {
 	defer l.mu.Unlock()
 	ended := map[*underway]time.Time{}
 	for _, u := range l.live {
-		if run, _ := u.snapshot(); run.State != core.RunUnderWay {
+		if run := u.snapshot(); run.State != core.RunUnderWay {
 			ended[u] = run.Ended
 		}
 	}
@@ -144,7 +144,7 @@ func (l *ledger) keep(ctx context.Context, u *underway) error {
 	u.detach()
 	u.keeping.Lock() // the latest is put last
 	defer u.keeping.Unlock()
-	run, _ := u.snapshot()
+	run := u.snapshot()
 	err := l.ports.Runs.Put(ctx, run)
 	if errors.Is(err, core.ErrInvalid) { // it ended just now
 		return nil
@@ -168,7 +168,7 @@ func (l *ledger) inSession(session string) []*underway {
 	defer l.mu.Unlock()
 	var list []*underway
 	for _, u := range l.live {
-		if run, _ := u.snapshot(); run.Session == session {
+		if run := u.snapshot(); run.Session == session {
 			list = append(list, u)
 		}
 	}

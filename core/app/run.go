@@ -300,7 +300,7 @@ func (p *place) look(ctx context.Context, instance, box string) (core.Box, error
 }
 
 func (r *run) note(exit core.Exit) {
-	known, _ := r.under.snapshot()
+	known := r.under.snapshot()
 	r.record.RunID, r.record.Backend, r.record.Session = r.under.id, r.name, known.Session
 	r.record.Displays = exit.Displays
 	r.record.Status = core.StatusOf(exit)

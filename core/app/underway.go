@@ -113,10 +113,10 @@ func (u *underway) detach() {
 }
 
 // snapshot is what is known of it now.
-func (u *underway) snapshot() (core.Run, execution.Guest) {
+func (u *underway) snapshot() core.Run {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.run, u.guest
+	return u.run
 }
 
 // program is how the running program is reached: nil before it has begun, and once it has ended.

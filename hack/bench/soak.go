@@ -170,8 +170,8 @@ func (w *watched) figures(ctx context.Context) string {
 		memoryOf(w.pid), filesOf(w.pid), memoryOf(plugin), filesOf(plugin), len(have.Boxes), len(have.Volumes))
 }
 
-// goroutinesAfter makes runs with a server of their own, has them looked at at the start, in the middle and at the end,
-// and returns how many goroutines the server had then. It is asked in the way that ends it.
+// goroutinesAfter makes runs with a server of their own, has what they cost looked at, and returns how many goroutines
+// the server had in the end. It is asked in the way that ends it.
 func (k soak) goroutinesAfter(ctx context.Context, p *place, runs int, look func(w *watched, done int)) (goroutines int, err error) {
 	server, err := startServer(ctx, p)
 	if err != nil {
