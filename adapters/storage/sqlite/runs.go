@@ -36,8 +36,10 @@ const (
 )
 
 // tooMuch are runs whose bytes, with those of all that ended later, are more than there is room for.
-const tooMuch = `SELECT brief FROM (SELECT brief, sum(octet_length(whole)) OVER (ORDER BY ended DESC, id DESC) AS kept
-	FROM runs WHERE stage = 2 AND whole IS NOT NULL) WHERE kept > ? LIMIT 500`
+// It does not read them.
+const tooMuch = `SELECT brief FROM runs WHERE id IN (SELECT id FROM (
+	SELECT id, sum(octet_length(whole)) OVER (ORDER BY ended DESC, id DESC) AS kept FROM runs WHERE stage = 2 AND whole IS NOT NULL
+	) WHERE kept > ?) LIMIT 500`
 
 // endOfTime sorts after every stamp.
 const endOfTime = "~"
