@@ -31,10 +31,12 @@ func (k soak) measure(ctx context.Context, names []string, state string, figures
 		if err != nil {
 			return err
 		}
-		set := func(row, format string, args ...any) { figures.set(row, name, format, args...) }
+		set := func(row, format string, args ...any) {
+			figures.set(row, name, format, args...)
+			fmt.Fprintf(os.Stderr, "%s: %s: %s\n", name, row, fmt.Sprintf(format, args...)) // it takes long
+		}
 		for _, part := range []func(context.Context, *place, func(string, string, ...any)) error{k.manySessions, k.plot, k.manyRuns} {
 			if err := part(ctx, p, set); err != nil {
-				figures.print() // what is known so far
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -114,7 +116,7 @@ func (k soak) plot(ctx context.Context, p *place, set func(string, string, ...an
 	defer func() { err = errors.Join(err, server.Close()) }()
 	const code = "import matplotlib.pyplot as plt\nplt.plot([1, 4, 9]); plt.title('t'); plt.show()"
 	var all []time.Duration
-	for n := range 2 * rounds {
+	for n := range rounds + 1 {
 		time.Sleep(2 * refill) // such a box takes longer to be ready
 		began := time.Now()
 		record, err := succeeded(server.call(ctx, map[string]any{"code": code}))
