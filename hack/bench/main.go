@@ -33,7 +33,7 @@ const (
 func main() {
 	long := soak{}
 	flag.IntVar(&long.runs, "soak", 0, "make so many one-shot runs instead, and tell what grows")
-	flag.IntVar(&long.sessions, "sessions", 200, "how many sessions are open in a soak")
+	flag.IntVar(&long.sessions, "sessions", 200, "how many sessions are open in a soak; 0 leaves them out")
 	flag.Parse()
 	if err := bench(context.Background(), flag.Args(), long); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

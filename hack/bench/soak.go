@@ -47,6 +47,9 @@ func (k soak) measure(ctx context.Context, names []string, state string, figures
 
 // manySessions tells what each session costs the server, and what many of them cost a call in one.
 func (k soak) manySessions(ctx context.Context, p *place, set func(string, string, ...any)) (err error) {
+	if k.sessions == 0 {
+		return nil
+	}
 	server, err := startServer(ctx, p, "--set", "pool.enabled=false", "--set", fmt.Sprintf("limits.max_boxes=%d", k.sessions+10))
 	if err != nil {
 		return err
@@ -71,6 +74,9 @@ func (k soak) manySessions(ctx context.Context, p *place, set func(string, strin
 	if err != nil {
 		return err
 	}
+	if _, err := together(k.sessions, soakCallers, func(i int) error { return server.stop(ctx, fmt.Sprint("session ", i)) }); err != nil {
+		return err // a server that ends has not the time for so many
+	}
 	set("server memory with one session", "%d kB", before)
 	set(fmt.Sprintf("server memory with %d more", k.sessions), "%d kB, %.1f kB each", after, float64(after-before)/float64(k.sessions))
 	set("making these", "%.1f a second", float64(k.sessions)/took.Seconds())
@@ -85,6 +91,11 @@ func (s *mcpServer) open(ctx context.Context, name string) error {
 	if err == nil && result.IsError {
 		err = fmt.Errorf("no sandbox: %v", result.Content)
 	}
+	return err
+}
+
+func (s *mcpServer) stop(ctx context.Context, name string) error {
+	_, err := s.use(ctx, "sandbox_stop", map[string]any{"sandbox_id": name})
 	return err
 }
 
