@@ -120,7 +120,7 @@ func (k soak) plot(ctx context.Context, p *place, set func(string, string, ...an
 	if p.backend != "docker" {
 		return nil
 	}
-	server, err := startServer(ctx, p, "--set", "images.default="+plotImage, "--set", "pool.preload=[numpy, matplotlib, matplotlib.pyplot]")
+	server, err := startServer(ctx, p, "--set", "images.default="+plotImage, "--set", "pool.preload=numpy,matplotlib,matplotlib.pyplot")
 	if err != nil {
 		return err
 	}
