@@ -35,7 +35,7 @@ func (k soak) measure(ctx context.Context, names []string, state string, figures
 			figures.set(row, name, format, args...)
 			fmt.Fprintf(os.Stderr, "%s: %s: %s\n", name, row, fmt.Sprintf(format, args...)) // it takes long
 		}
-		for _, part := range []func(context.Context, *place, func(string, string, ...any)) error{k.manySessions, k.plot, k.manyRuns} {
+		for _, part := range []func(context.Context, *benchPlace, func(string, string, ...any)) error{k.manySessions, k.plot, k.manyRuns} {
 			if err := part(ctx, p, set); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -46,7 +46,7 @@ func (k soak) measure(ctx context.Context, names []string, state string, figures
 }
 
 // manySessions tells what each session costs the server, and what many of them cost a call in one.
-func (k soak) manySessions(ctx context.Context, p *place, set func(string, string, ...any)) (err error) {
+func (k soak) manySessions(ctx context.Context, p *benchPlace, set func(string, string, ...any)) (err error) {
 	if k.sessions == 0 {
 		return nil
 	}
@@ -116,8 +116,8 @@ func (s *mcpServer) timeCells(ctx context.Context, sandbox string) (all []time.D
 const plotImage = "boxwright-test/matplotlib:1"
 
 // plot is a figure in a box that waits with its modules loaded.
-func (k soak) plot(ctx context.Context, p *place, set func(string, string, ...any)) (err error) {
-	if p.backend != "docker" {
+func (k soak) plot(ctx context.Context, p *benchPlace, set func(string, string, ...any)) (err error) {
+	if p.Backend != "docker" {
 		return nil
 	}
 	server, err := startServer(ctx, p, "--set", "images.default="+plotImage, "--set", "pool.preload=numpy,matplotlib,matplotlib.pyplot")
@@ -146,7 +146,7 @@ func (k soak) plot(ctx context.Context, p *place, set func(string, string, ...an
 }
 
 // manyRuns tells what grows over many one-shot runs.
-func (k soak) manyRuns(ctx context.Context, p *place, set func(string, string, ...any)) error {
+func (k soak) manyRuns(ctx context.Context, p *benchPlace, set func(string, string, ...any)) error {
 	few, err := k.goroutinesAfter(ctx, p, fewRuns, func(*watched, int) {})
 	if err != nil {
 		return err
@@ -163,14 +163,14 @@ func (k soak) manyRuns(ctx context.Context, p *place, set func(string, string, .
 // watched is a server of which somebody watches what it takes.
 type watched struct {
 	*mcpServer
-	place *place
+	place *benchPlace
 	boxes *boxes
 }
 
 // figures are memory and open files of the server and its plugin, and what the engine has of it, once it has come to rest.
 func (w *watched) figures(ctx context.Context) string {
 	time.Sleep(settleTime)
-	id, err := os.ReadFile(filepath.Join(w.place.dir, "state", "instance"))
+	id, err := os.ReadFile(filepath.Join(w.place.state(), "instance"))
 	if err != nil {
 		return err.Error()
 	}
@@ -185,7 +185,7 @@ func (w *watched) figures(ctx context.Context) string {
 
 // goroutinesAfter makes runs with a server of their own, has what they cost looked at, and returns how many goroutines
 // the server had in the end. It is asked in the way that ends it.
-func (k soak) goroutinesAfter(ctx context.Context, p *place, runs int, look func(w *watched, done int)) (goroutines int, err error) {
+func (k soak) goroutinesAfter(ctx context.Context, p *benchPlace, runs int, look func(w *watched, done int)) (goroutines int, err error) {
 	server, err := startServer(ctx, p)
 	if err != nil {
 		return 0, err
