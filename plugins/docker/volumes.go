@@ -27,6 +27,12 @@ func (b *Backend) EnsureVolume(ctx context.Context, v core.Volume) (core.Volume,
 		return core.Volume{}, e.fail(ctx, err, "volume %s could not be made", v.Name)
 	}
 	labels, ours := core.ParseLabels(have.Labels)
+	if !ours { // a daemon that was started anew forgets the labels of what it had until it is asked for them
+		if have, err = e.api.VolumeInspect(ctx, v.Name); err != nil {
+			return core.Volume{}, e.fail(ctx, err, "volume %s could not be inspected", v.Name)
+		}
+		labels, ours = core.ParseLabels(have.Labels)
+	}
 	if !ours {
 		return core.Volume{}, core.Errorf(core.ErrNotFound, "volume %s exists and is not Boxwright's", v.Name)
 	}
