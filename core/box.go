@@ -107,6 +107,7 @@ const (
 	PurposeInstall     Purpose = "install"     // installs an environment, then gone
 	PurposeSession     Purpose = "session"     // lives between calls and across restarts
 	PurposeAgent       Purpose = "agent"       // volume: the agent's executable
+	PurposeCompile     Purpose = "compile"     // compiles the bytecode of an environment, then gone
 	PurposeKeep        Purpose = "keep"        // puts what was installed into its zone, or removes it there, then gone
 	PurposeEnvironment Purpose = "environment" // volume: what is being installed
 	PurposeZone        Purpose = "zone"        // volume: the installed environments of one trust zone

@@ -70,7 +70,7 @@ func (s BoxSpec) CheckHeld(enforced map[Limit]Enforcement) (warnings []string, e
 
 // AgentArgs are the arguments of the box's agent: when it ends by itself, should nobody be left
 // to end it, the limits that it enforces in the engine's place, and the modules to preload. Nothing of the image
-// runs by itself in a box that writes where others read.
+// runs by itself in a box that writes where others read, nor where no program of a client's is to run.
 func (s BoxSpec) AgentArgs(enforced map[Limit]Enforcement) []string {
 	args := []string{"serve"}
 	if !s.Labels.Expires.IsZero() {
@@ -82,8 +82,10 @@ func (s BoxSpec) AgentArgs(enforced map[Limit]Enforcement) []string {
 	if enforced[LimitPIDs] == EnforcedRlimit {
 		args = append(args, "--max-processes", strconv.FormatInt(s.Limits.PIDs, 10))
 	}
-	if s.Labels.Purpose == PurposeKeep {
+	switch s.Labels.Purpose {
+	case PurposeInstall, PurposeCompile, PurposeKeep:
 		args = append(args, "--bare")
+	default:
 	}
 	if len(s.Preload) > 0 {
 		args = append(args, "--preload", strings.Join(s.Preload, ","))

@@ -16,6 +16,7 @@ type Environment struct {
 	Lock     string   // what was installed: pinned, with hashes
 	Report   string   // the installer's last lines
 	Size     int64    // bytes
+	Compiled bool     // its bytecode is there too
 	Created  time.Time
 	Used     time.Time // last
 }

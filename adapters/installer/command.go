@@ -16,6 +16,9 @@ var guardProgram string
 //go:embed finish.py
 var finishProgram string
 
+//go:embed compile.py
+var compileProgram string
+
 //go:embed gather.py
 var gatherProgram string
 
@@ -77,13 +80,6 @@ func (j *job) wheelSources() []string {
 		return nil
 	}
 	return []string{"--no-index", "--find-links", j.wheelsDir()}
-}
-
-// compileCommand compiles bytecode. The folder is read-only for the code, so that without it every
-// run would compile what it imports: pandas then takes seconds longer, each time. The packages'
-// own tests, half of all files, are left out.
-func compileCommand() []string {
-	return []string{"python3", "-I", "-m", "compileall", "-qq", "-j", "0", "-x", "/tests?/", core.GuestEnvironment}
 }
 
 // environment is what both package managers are told: uv reads UV_*, pip PIP_*. Only uv is told of several

@@ -96,20 +96,27 @@ func container(t *testing.T, options ...string) dockerGuest {
 	return g
 }
 
-// checkInstalled imports what was installed, and looks for its bytecode.
-func (g dockerGuest) checkInstalled(t *testing.T) {
+// checkInstalled imports what was installed, by the bytecode that is compiled for it.
+func (g dockerGuest) checkInstalled(t *testing.T, p *Python) {
 	t.Helper()
-	const program = "import sys; sys.dont_write_bytecode = True; import six; print(six.__cached__)"
-	out, err := exec.Command("docker", "exec", "-e", "PYTHONPATH="+core.GuestEnvironment, g.container, "python3", "-c", program).CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(out), core.GuestEnvironment) {
-		t.Errorf("import: %s, %v", out, err)
+	if leftovers := g.shell(t, "ls -A "+core.GuestEnvironment); strings.Contains(leftovers, ".boxwright") {
+		t.Errorf("the temporary folder is still there: %s", leftovers)
 	}
-	if err := exec.Command("docker", "exec", g.container, "test", "-e", strings.TrimSpace(string(out))).Run(); err != nil {
-		t.Errorf("the bytecode %s is not there", out)
+	g.shell(t, "mkdir -p "+core.GuestEnvironment+"/pkg/tests; cd "+core.GuestEnvironment+"; echo 1+ >pkg/broken.py; echo 1 | tee pkg/fine.py >pkg/tests/a.py")
+	g.shell(t, "mv "+core.GuestEnvironment+" /kept; mkdir "+core.GuestEnvironment)
+	if err := p.Compile(t.Context(), g, "/kept"); err != nil {
+		t.Fatal(err)
 	}
-	if err := exec.Command("docker", "exec", g.container, "sh", "-c", "ls -d "+core.GuestEnvironment+"/.boxwright*").Run(); err == nil {
-		t.Error("the temporary folder is still there")
+	compiled := g.shell(t, "cd "+core.GuestEnvironment+"; find . -type f | sort; cp -r . /kept")
+	if !strings.Contains(compiled, "./__pycache__/six.cpython-") || !strings.Contains(compiled, "./pkg/__pycache__/fine.cpython-") ||
+		strings.Contains(compiled, "broken") || strings.Contains(compiled, "tests") {
+		t.Errorf("compiled is %s", compiled)
 	}
+	const program = "import sys; sys.path.insert(0, '/kept'); import six"
+	if out := g.shell(t, `python3 -B -v -c "`+program+`" 2>&1`); !strings.Contains(out, "# code object from '/kept/__pycache__/six.cpython-") {
+		t.Errorf("six was not loaded from its bytecode: %s", out)
+	}
+	g.shell(t, "rm -rf /kept "+core.GuestEnvironment+"; mkdir "+core.GuestEnvironment)
 }
 
 // TestRealPackageManagers installs with the pip of the image and with the uv that it fetches.
@@ -129,7 +136,7 @@ func TestRealPackageManagers(t *testing.T) {
 			if report := installed.Report; !strings.Contains(report, "six") || strings.Contains(report, "tomli==") || strings.Contains(report, "installed tomli") {
 				t.Errorf("the report is %q", report)
 			}
-			g.checkInstalled(t)
+			g.checkInstalled(t, p)
 			_, err = p.Install(t.Context(), g, requirements(t, "no-such-pkg-zz9"), nil)
 			if !errors.Is(err, core.ErrDependency) || !strings.Contains(err.Error(), "no-such-pkg-zz9") || !strings.Contains(err.Error(), "does not exist in the index") {
 				t.Errorf("an unknown package: %v", err)

@@ -70,7 +70,7 @@ const (
 	probeTimeout   = 20 * time.Second
 	finishTimeout  = time.Minute
 	fetchUVTimeout = time.Minute
-	compileTimeout = time.Minute
+	compileTimeout = 5 * time.Minute
 	uvPause        = 10 * time.Minute // after uv could not be fetched
 )
 
@@ -119,7 +119,6 @@ func (p *Python) Install(ctx context.Context, guest execution.Guest, requirement
 	if err != nil {
 		return core.Installed{}, err
 	}
-	j.compile(ctx)
 	if err := j.finish(ctx); err != nil {
 		return core.Installed{}, err
 	}
@@ -171,13 +170,22 @@ func (j *job) withPip(ctx context.Context, _ string) (lock, string, error) {
 	return pins, text, err
 }
 
-// compile makes imports faster and is not needed for more: files that cannot be compiled are common.
-func (j *job) compile(ctx context.Context) {
-	j.tell("compiling bytecode")
-	text, exit, err := j.run(ctx, command{argv: compileCommand(), timeout: compileTimeout})
-	if err != nil || exit.TimedOut {
-		j.log.Info("not all of an environment could be compiled; its imports are slower", "output", lastLines(text, 3, 500), "error", err)
+// Compile implements dependency.Installer. The code has its packages read-only, so that without bytecode every run
+// would compile what it imports: pandas then takes seconds longer, each time.
+func (p *Python) Compile(ctx context.Context, guest execution.Guest, source string) error {
+	exit, err := guest.Run(ctx, core.RunSpec{
+		ID: "compile", Argv: []string{"python3", "-I", "-c", compileProgram, source, core.GuestEnvironment}, Timeout: compileTimeout,
+		Output: core.OutputLimits{Head: 1 << 10, Tail: 1 << 10},
+	}, nil)
+	if err != nil {
+		return err
 	}
+	if exit.TimedOut {
+		p.log.Info("not all of an environment could be compiled in time; some imports are slower", "environment", source)
+	} else if core.StatusOf(exit) != core.StatusOK {
+		return core.Errorf(core.ErrDependency, "packages could not be compiled: %s", lastLines(outputText(exit.Stderr), 3, 500))
+	}
+	return nil
 }
 
 // finish leaves the packages and nothing else, and fails if they are too many.

@@ -494,3 +494,24 @@ func TestDiagnoses(t *testing.T) {
 		})
 	}
 }
+
+// Bytecode is compiled from where the packages stay, by the image's Python; a compiler that takes too long has done
+// what it could, and one that cannot be run is told.
+func TestCompile(t *testing.T) {
+	for name, tt := range map[string]struct {
+		guest *fakeGuest
+		want  error
+	}{
+		"done":        {&fakeGuest{}, nil},
+		"out of time": {&fakeGuest{exits: map[string]core.Exit{"python3": {TimedOut: true}}}, nil},
+		"failed":      {&fakeGuest{exits: map[string]core.Exit{"python3": {Code: 1}}}, core.ErrDependency},
+		"no Python":   {&fakeGuest{has: missing("python3")}, core.ErrUnsupported},
+	} {
+		if err := New(Options{}).Compile(t.Context(), tt.guest, "/kept"); !errors.Is(err, tt.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if argv := tt.guest.runs[0].Argv; !slices.Equal(argv[len(argv)-2:], []string{"/kept", core.GuestEnvironment}) || argv[1] != "-I" {
+			t.Errorf("%s: it ran %q", name, argv)
+		}
+	}
+}

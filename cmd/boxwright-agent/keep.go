@@ -12,17 +12,26 @@ import (
 
 // keepPackages copies what was installed to where it stays, and says so in one line of JSON, or why not.
 func keepPackages(args []string, answers io.Writer) error {
+	return copyTree("keep", keep.Copy, args, answers)
+}
+
+// addBytecode adds the bytecode of what was kept.
+func addBytecode(args []string, answers io.Writer) error {
+	return copyTree("add", keep.AddBytecode, args, answers)
+}
+
+func copyTree(name string, do func(source, target string, l keep.Limits) (keep.Kept, error), args []string, answers io.Writer) error {
 	limits := keep.Limits{}
-	flags := flag.NewFlagSet("keep", flag.ContinueOnError)
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.Int64Var(&limits.Bytes, "max-bytes", math.MaxInt64-1, "`bytes` that may be kept")
 	flags.Int64Var(&limits.Entries, "max-entries", math.MaxInt64-1, "`number` of files, folders and links that may be kept")
 	if err := flags.Parse(args); err != nil {
 		return core.Errorf(core.ErrInvalid, "%w", err)
 	}
 	if flags.NArg() != 2 {
-		return core.Errorf(core.ErrInvalid, "keep needs a source and a target")
+		return core.Errorf(core.ErrInvalid, "%s needs a source and a target", name)
 	}
-	kept, err := keep.Copy(flags.Arg(0), flags.Arg(1), limits)
+	kept, err := do(flags.Arg(0), flags.Arg(1), limits)
 	return answer(answers, core.Kept{Bytes: kept.Bytes, Entries: kept.Entries}, err)
 }
 

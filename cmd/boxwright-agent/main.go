@@ -41,6 +41,8 @@ func run(args []string) error {
 		return renderPreview(args)
 	case "keep":
 		return keepPackages(args, os.Stdout) //nolint:forbidigo // its stdout is for the host that asked
+	case "add":
+		return addBytecode(args, os.Stdout) //nolint:forbidigo // its stdout is for the host that asked
 	case "drop":
 		return dropPackages(args, os.Stdout) //nolint:forbidigo // its stdout is for the host that asked
 	case "inspect":

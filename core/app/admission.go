@@ -137,6 +137,15 @@ func (a *admission) enter(ctx context.Context, c claim, queued func(int)) (*tick
 	}
 }
 
+// try lets a claim in if that can be at once.
+func (a *admission) try(c claim) (*ticket, bool) {
+	w, err := a.join(c)
+	if err != nil || a.leave(w) {
+		return nil, false
+	}
+	return a.ticket(w), true
+}
+
 // await stands in the queue.
 func (a *admission) await(ctx context.Context, w *waiter, queued func(int)) (*ticket, error) {
 	timer := time.NewTimer(a.patient)

@@ -18,12 +18,12 @@ const maxEntries = 300_000
 
 // keep has the courier copy what is in the volume into the zone, and enters the environment into the index. Until
 // then its folder is there as remains, which a sweep removes.
-func (i *install) keep(ctx context.Context, volume core.Volume, e core.Environment) (core.Environment, error) {
+func (i *install) keep(ctx context.Context, coming *errand, e core.Environment) (core.Environment, error) {
 	remains := e.Remains(i.ports.Now())
 	if err := i.ports.Index.Put(ctx, remains); err != nil {
 		return core.Environment{}, err
 	}
-	kept, err := i.courier(ctx, i.place, i.image, i.zone, []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironment}},
+	kept, err := i.send(ctx, coming,
 		"keep", "--max-bytes", strconv.FormatInt(i.settings.environmentSize(), 10), "--max-entries", strconv.Itoa(maxEntries),
 		core.GuestEnvironment, e.Path())
 	if err != nil {
@@ -52,25 +52,39 @@ func (s Settings) environmentSize() int64 {
 	return size
 }
 
-// courier runs the agent in a box that may write to a zone and in which nothing else runs: no interpreter, no
-// program of the image, no network.
-func (s *Service) courier(ctx context.Context, on *place, image core.Image, zone core.Mount, mounts []core.Mount, args ...string) (kept core.Kept, err error) {
-	zone.Writable = true
+// courierSpec is a box that may write to a zone and in which nothing but the agent runs: no interpreter, no program
+// of the image, no network. What it takes along is in a volume that it can only read; "" is none.
+func courierSpec(s Settings, image core.Image, zone, volume string) core.BoxSpec {
 	spec := core.BoxSpec{
-		Image: image.Ref, Digest: image.Digest, Limits: s.settings.InstallSize, Mounts: append(mounts, zone),
-		Labels: core.Labels{Purpose: core.PurposeKeep}, Unenforced: core.UnenforcedWarn,
+		Image: image.Ref, Digest: image.Digest, Limits: s.InstallSize, Unenforced: core.UnenforcedWarn,
+		Labels: core.Labels{Purpose: core.PurposeKeep},
 	}
-	err = s.within(ctx, on, spec, func(guest execution.Guest) error {
-		exit, err := guest.Run(ctx, core.RunSpec{
-			ID: "keep", Argv: append([]string{core.GuestAgent}, args...), Timeout: s.settings.InstallLimit,
-			Output: core.OutputLimits{Head: 16 << 10, Tail: 1 << 10},
-		}, nil)
-		if err == nil {
-			kept, err = readKept(exit)
-		}
+	if volume != "" {
+		spec.Mounts = append(spec.Mounts, core.Mount{Volume: volume, Path: core.GuestEnvironment})
+	}
+	spec.Mounts = append(spec.Mounts, core.Mount{Volume: zone, Path: core.GuestEnvironments, Writable: true})
+	return spec
+}
+
+// courier does an errand in a box of its own.
+func (s *Service) courier(ctx context.Context, on *place, spec core.BoxSpec, args ...string) (kept core.Kept, err error) {
+	err = s.within(ctx, on, spec, func(box *box) error {
+		kept, err = s.instruct(ctx, box.guest, args...)
 		return err
 	})
 	return kept, err
+}
+
+// instruct has the agent of a courier's box do what the zone needs.
+func (s *Service) instruct(ctx context.Context, guest execution.Guest, args ...string) (core.Kept, error) {
+	exit, err := guest.Run(ctx, core.RunSpec{
+		ID: "keep", Argv: append([]string{core.GuestAgent}, args...), Timeout: s.settings.InstallLimit,
+		Output: core.OutputLimits{Head: 16 << 10, Tail: 1 << 10},
+	}, nil)
+	if err != nil {
+		return core.Kept{}, err
+	}
+	return readKept(exit)
 }
 
 // readKept reads the courier's answer.

@@ -20,6 +20,7 @@ func (s *Service) environment(ctx context.Context, on *place, image core.Image, 
 	e, err = s.ports.Index.Get(ctx, key)
 	if err == nil {
 		s.used(ctx, e)
+		s.haveCompiled(on, image, e)
 		return e, false, nil
 	}
 	if !errors.Is(err, core.ErrNotFound) {
@@ -36,6 +37,9 @@ func (s *Service) environment(ctx context.Context, on *place, image core.Image, 
 		})
 		return made, err
 	})
+	if err == nil {
+		s.haveCompiled(on, image, e)
+	}
 	return e, true, err
 }
 

@@ -176,7 +176,7 @@ func (s *Service) clear(ctx context.Context, on *place, zone string, remains []c
 	for _, e := range remains {
 		args = append(args, e.Path())
 	}
-	if _, err := s.courier(ctx, on, image, core.Mount{Volume: zone, Path: core.GuestEnvironments}, nil, args...); err != nil {
+	if _, err := s.courier(ctx, on, courierSpec(s.settings, image, zone, ""), args...); err != nil {
 		return err
 	}
 	for _, e := range remains {

@@ -34,7 +34,15 @@ func (s *Service) WarmEnvironment(ctx context.Context, set core.EnvironmentSet, 
 	if err != nil {
 		return core.Environment{}, err
 	}
-	return r.ensureEnvironment(ctx, image)
+	e, err := r.ensureEnvironment(ctx, image)
+	if err != nil {
+		return core.Environment{}, err
+	}
+	select {
+	case <-s.haveCompiled(r.place, image, e):
+	case <-ctx.Done():
+	}
+	return e, nil
 }
 
 // KeepWarm has all sets installed until ctx ends, and again once one was removed: one after the other, each
@@ -57,7 +65,7 @@ func (s *Service) KeepWarm(ctx context.Context, sets []core.EnvironmentSet) {
 func (s *Service) warmAll(ctx context.Context, sets []core.EnvironmentSet) bool {
 	all := true
 	for _, set := range sets {
-		s.awaitCalm(ctx)
+		s.awaitCalm(ctx, warmPatience)
 		err := safely(s.ports.Log, "installed packages ahead", func() error {
 			_, err := s.WarmEnvironment(ctx, set, func(core.Progress) {})
 			return err
@@ -73,8 +81,8 @@ func (s *Service) warmAll(ctx context.Context, sets []core.EnvironmentSet) bool 
 }
 
 // awaitCalm returns once nothing runs, or when a server that is always busy has been waited for long enough.
-func (s *Service) awaitCalm(ctx context.Context) {
-	for waited := time.Duration(0); waited < warmPatience && s.admission.inUse().runs > 0; waited += warmPause {
+func (s *Service) awaitCalm(ctx context.Context, patience time.Duration) {
+	for waited := time.Duration(0); waited < patience && s.admission.inUse().runs > 0; waited += warmPause {
 		if !sleep(ctx, warmPause) {
 			return
 		}

@@ -73,7 +73,7 @@ func TestKeepWarm(t *testing.T) {
 		s := w.service(t, settings())
 		ctx, cancel := context.WithCancel(t.Context())
 		go s.KeepWarm(ctx, []core.EnvironmentSet{set("six"), set("attrs"), set("idna")})
-		w.wantInstalled(t, 0, 3, 2)
+		w.wantInstalled(t, 10*time.Second, 3, 2)
 		w.wantInstalled(t, 2*time.Minute, 4, 3)
 		w.wantInstalled(t, time.Hour, 4, 3)
 		w.forget(t)

@@ -34,6 +34,8 @@ func (g guest) agent(_ context.Context, args []string) core.Exit {
 	case !zone.Writable || g.boxes[g.box].Labels.Purpose != core.PurposeKeep:
 		kept.Failure = core.FailureOf(core.Errorf(core.ErrInternal, "this box may not write to the zone"))
 	case kept.Failure.Kind != "":
+	case args[0] == "add" && !g.folders[zone.Volume+"/"+path.Base(args[len(args)-1])]:
+		kept.Failure = core.FailureOf(core.Errorf(core.ErrInternal, "there is no such environment"))
 	case args[0] == "keep":
 		g.folders[zone.Volume+"/"+path.Base(args[len(args)-1])] = true
 	case args[0] == "drop":

@@ -416,6 +416,10 @@ func (w *world) Install(ctx context.Context, _ execution.Guest, _ []core.Require
 	return installed, w.step("install")
 }
 
+func (w *world) Compile(context.Context, execution.Guest, string) error {
+	return w.step("compile")
+}
+
 // Look is the catalog's.
 func (w *world) Look(_ context.Context, name string) (core.Package, error) {
 	if p, has := w.catalog[name]; has {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/boxwright/boxwright/core"
-	"github.com/boxwright/boxwright/ports/execution"
 )
 
 // install is one environment being installed: in a box that has the network but none of the user's code, into a
@@ -28,18 +27,20 @@ type install struct {
 func (i *install) do(ctx context.Context, progress func(core.Progress)) (core.Environment, error) {
 	ctx, cancel := context.WithTimeout(ctx, i.settings.InstallLimit)
 	defer cancel()
-	name := "boxwright-env-" + i.key[:16] + "-" + i.ports.NewID()[:8]
+	name := "boxwright-env-" + i.key[:16] + "-" + i.ports.NewID()
 	defer i.removeVolume(i.place, name) // also if an engine that was cut off has made it all the same
 	volume, err := i.backend.EnsureVolume(ctx, core.Volume{Name: name, Labels: i.labels(core.PurposeEnvironment)})
 	if err != nil {
 		return core.Environment{}, err
 	}
-	installed, err := i.fill(ctx, volume, progress)
+	courier := i.prepare(volume)
+	defer i.dismiss(courier)
+	installed, err := i.fill(ctx, volume, courier, progress)
 	if err != nil {
 		return core.Environment{}, i.explain(ctx, err)
 	}
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "keeping what was installed"})
-	e, err := i.keep(ctx, volume, i.describe(installed))
+	e, err := i.keep(ctx, courier, i.describe(installed))
 	return e, i.explain(ctx, err)
 }
 
@@ -55,8 +56,8 @@ func (i *install) describe(installed core.Installed) core.Environment {
 	return e
 }
 
-// fill returns once the installer's box is gone: nothing writes to the volume any more.
-func (i *install) fill(ctx context.Context, volume core.Volume, progress func(core.Progress)) (installed core.Installed, err error) {
+// fill has the volume filled. The courier's box is made meanwhile.
+func (i *install) fill(ctx context.Context, volume core.Volume, courier *errand, progress func(core.Progress)) (installed core.Installed, err error) {
 	mounts := []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironment, Writable: true}}
 	if i.ports.Installer.UsesCache() {
 		cache, err := i.backend.EnsureVolume(ctx, core.Volume{
@@ -73,16 +74,17 @@ func (i *install) fill(ctx context.Context, volume core.Volume, progress func(co
 		Image: i.image.Ref, Digest: i.image.Digest, Limits: i.settings.InstallSize, Network: i.ports.Installer.Network(), Mounts: mounts,
 		Labels: core.Labels{Tenant: i.tenant, Purpose: core.PurposeInstall}, Unenforced: i.unenforced(),
 	}
-	err = i.within(ctx, i.place, spec, func(guest execution.Guest) error {
-		installed, err = i.ports.Installer.Install(ctx, guest, i.requirements, progress)
+	err = i.within(ctx, i.place, spec, func(box *box) error {
+		i.call(ctx, courier)
+		installed, err = i.work(ctx, box, progress)
 		return err
 	})
 	return installed, err
 }
 
-// within does something in a box of its own that is nobody's run, and returns once the box is gone.
-func (s *Service) within(ctx context.Context, on *place, spec core.BoxSpec, do func(execution.Guest) error) error {
-	ticket, err := s.admit(ctx, claim{tenant: spec.Labels.Tenant, backend: on.name, memory: spec.Limits.MemoryBytes, kind: claimBox}, nil)
+// within does something in a box of its own that is nobody's run. The box goes in the background.
+func (s *Service) within(ctx context.Context, on *place, spec core.BoxSpec, do func(*box) error) error {
+	ticket, err := s.admit(ctx, boxClaim(on, spec), nil)
 	if err != nil {
 		return err
 	}
@@ -92,14 +94,24 @@ func (s *Service) within(ctx context.Context, on *place, spec core.BoxSpec, do f
 		return err
 	}
 	ticket.follow(s.boxes, box.ID)
-	err = safely(s.ports.Log, "worked in a box", func() error { return do(box.guest) }) // the box has to go in any case
+	defer box.discard()
+	return safely(s.ports.Log, "worked in a box", func() error { return do(box) })
+}
+
+// work installs into a box. If code of packages may run there, it returns once that has ended for good.
+func (i *install) work(ctx context.Context, box *box, progress func(core.Progress)) (core.Installed, error) {
+	installed, err := i.ports.Installer.Install(ctx, box.guest, i.requirements, progress)
+	if i.ports.Installer.UsesCache() {
+		return installed, err
+	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
-	if removeErr := box.remove(closing); removeErr != nil {
-		box.discard()
-		return errors.Join(err, removeErr)
-	}
-	return err
+	return installed, errors.Join(err, box.remove(closing))
+}
+
+// boxClaim is what a box that is nobody's run needs.
+func boxClaim(on *place, spec core.BoxSpec) claim {
+	return claim{tenant: spec.Labels.Tenant, backend: on.name, memory: spec.Limits.MemoryBytes, kind: claimBox}
 }
 
 // unenforced: an installer that runs no code of packages may have limits that do not hold; one that

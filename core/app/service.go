@@ -105,6 +105,7 @@ type Service struct {
 	sessions  *sessions
 	places    places
 	installs  flights
+	compiles  compiles
 	closing   context.Context
 	close     context.CancelFunc
 }

@@ -30,9 +30,14 @@ type Installer interface {
 	Network() core.Network
 
 	// Install puts the requirements into core.GuestEnvironment of the box that guest reaches.
-	// If it fails, the error is core.ErrDependency and carries the installer's last lines;
+	// It need not compile them. If it fails, the error is core.ErrDependency and carries the installer's last lines;
 	// what it left in the box's volume must not be used.
 	Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (core.Installed, error)
+
+	// Compile compiles the bytecode of what is installed in the folder source of the box that guest reaches, into
+	// the same places of core.GuestEnvironment there. Without it the packages work as well, only slower: what
+	// cannot be compiled is left out.
+	Compile(ctx context.Context, guest execution.Guest, source string) error
 }
 
 // Index remembers the environments of an installation. All methods may be called at the same time, by several

@@ -59,7 +59,7 @@ func (d *DB) decodeSession(encoded []byte) (core.Session, error) {
 func encodeEnvironment(e core.Environment) (string, error) {
 	encoded, err := json.Marshal(storedEnvironment{
 		Key: text(e.Key), Backend: text(e.Backend), Zone: text(e.Zone), Folder: text(e.Folder), Language: text(e.Language),
-		Names: each(e.Names, toText), Size: e.Size, Created: e.Created.UTC(), Used: e.Used.UTC(),
+		Names: each(e.Names, toText), Size: e.Size, Compiled: e.Compiled, Created: e.Created.UTC(), Used: e.Used.UTC(),
 	})
 	return string(encoded), unstorable(err)
 }
@@ -71,7 +71,7 @@ func (d *DB) decodeEnvironment(encoded []byte) (core.Environment, error) {
 	}
 	return core.Environment{
 		Key: string(e.Key), Backend: string(e.Backend), Zone: string(e.Zone), Folder: string(e.Folder), Language: core.Language(e.Language),
-		Names: each(e.Names, fromText), Size: e.Size, Created: e.Created, Used: e.Used,
+		Names: each(e.Names, fromText), Size: e.Size, Compiled: e.Compiled, Created: e.Created, Used: e.Used,
 	}, nil
 }
 

@@ -47,6 +47,7 @@ type storedEnvironment struct {
 	Language text      `json:"language,omitempty"`
 	Names    []text    `json:"names,omitempty"`
 	Size     int64     `json:"size,omitempty"`
+	Compiled bool      `json:"compiled,omitempty"`
 	Created  time.Time `json:"created"`
 	Used     time.Time `json:"used,omitzero"`
 }

@@ -101,7 +101,7 @@ func sample(key string) core.Environment {
 	return core.Environment{
 		Key: key, Backend: "docker", Zone: "boxwright-envs-" + key, Folder: "abcdefghijklmnopqrstuvwxyz", Language: core.LanguagePython,
 		Names: []string{"numpy>=2", `tomli ; python_version < "3.11"`}, Lock: "numpy==2.0 \\\n    --hash=sha256:00\n",
-		Report: "Installed 2 packages\n+ ü \xff\x00", Size: 1 << 40, Created: at(1), Used: at(2),
+		Report: "Installed 2 packages\n+ ü \xff\x00", Size: 1 << 40, Compiled: true, Created: at(1), Used: at(2),
 	}
 }
 

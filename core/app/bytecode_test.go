@@ -1,0 +1,151 @@
+package app_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+// TestBytecodeComesLater: a run does not wait for it. It is compiled where packages can do nothing but what any
+// program can, and put into the environment by a courier.
+func TestBytecodeComesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		service := w.service(t, settings())
+		if _, err := service.RunOnce(t.Context(), asking("six"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(w.madeFor(core.PurposeCompile)); n > 0 {
+			t.Errorf("the run waited for %d compilers", n)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if _, err := service.RunOnce(t.Context(), asking("six"), nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		environments, remains := w.indexed()
+		if len(environments) != 1 || !environments[0].Compiled || environments[0].Size != 200 || len(remains) > 0 {
+			t.Errorf("the index has %+v and %+v", environments, remains)
+		}
+		compilers, couriers := w.madeFor(core.PurposeCompile), w.madeFor(core.PurposeKeep)
+		if len(compilers) != 1 || len(couriers) != 2 {
+			t.Fatalf("%d compilers and %d couriers", len(compilers), len(couriers))
+		}
+		private := compilers[0].Mounts[0]
+		zone := core.Mount{Volume: environments[0].Zone, Path: core.GuestEnvironments}
+		if compilers[0].Network != core.NetworkNone || !private.Writable || !slices.Equal(compilers[0].Mounts[1:], []core.Mount{zone}) {
+			t.Errorf("the compiler's box is %+v", compilers[0])
+		}
+		zone.Writable, private.Writable = true, false
+		if !slices.Equal(couriers[1].Mounts, []core.Mount{private, zone}) {
+			t.Errorf("the courier's box has %+v", couriers[1].Mounts)
+		}
+		if boxes, _ := w.counts(); boxes != 0 || len(w.volumesOf(core.PurposeEnvironment)) > 0 {
+			t.Errorf("%d boxes and the volumes %q are left", boxes, w.volumesOf(core.PurposeEnvironment))
+		}
+	})
+}
+
+// volumesOf are the volumes of a purpose.
+func (w *world) volumesOf(purpose core.Purpose) (names []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, v := range w.volumes {
+		if v.Labels.Purpose == purpose {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// TestBytecodeThatFails keeps nobody from the packages, and is tried again after a while only.
+func TestBytecodeThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.fail["compile"] = core.Errorf(core.ErrUnavailable, "no room")
+		service := w.service(t, settings())
+		for _, want := range []int{1, 1, 2} {
+			if _, err := service.RunOnce(t.Context(), asking("six"), nil); err != nil {
+				t.Fatal(err)
+			}
+			w.pass(6 * time.Minute)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if n := len(w.madeFor(core.PurposeCompile)); n != want {
+				t.Errorf("%d compilers, want %d", n, want)
+			}
+		}
+		if environments, _ := w.indexed(); len(environments) != 1 || environments[0].Compiled || w.installs.Load() != 1 {
+			t.Errorf("the index has %+v, installed %d times", environments, w.installs.Load())
+		}
+	})
+}
+
+// TestCourierIsCalledEarly: its box is there when the installer has done its work, if there is room for both.
+func TestCourierIsCalledEarly(t *testing.T) {
+	for name, tt := range map[string]struct {
+		most int64
+		want int
+	}{"room": {0, 1}, "no room": {1, 0}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				s := settings()
+				s.MaxBoxes = tt.most
+				w.install = func(context.Context) error {
+					synctest.Wait()
+					if n := len(w.madeFor(core.PurposeKeep)); n != tt.want {
+						t.Errorf("%d couriers are there", n)
+					}
+					return nil
+				}
+				if _, err := w.service(t, s).RunOnce(t.Context(), asking("six"), nil); err != nil {
+					t.Error(err)
+				}
+				if n := len(w.madeFor(core.PurposeKeep)); n != 1 {
+					t.Errorf("%d couriers were sent", n)
+				}
+			})
+		})
+	}
+}
+
+// TestCourierThatIsNotNeeded goes again, and one that cannot be made early is made later.
+func TestCourierThatIsNotNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.install = func(context.Context) error {
+			synctest.Wait()
+			return core.Errorf(core.ErrDependency, "no such package")
+		}
+		if _, err := w.service(t, settings()).RunOnce(t.Context(), asking("six"), nil); core.KindOf(err) != core.ErrDependency {
+			t.Errorf("got %v", err)
+		}
+		synctest.Wait()
+		if boxes, _ := w.counts(); boxes != 0 || len(w.madeFor(core.PurposeKeep)) != 1 {
+			t.Errorf("%d boxes are left", boxes)
+		}
+		w.install = func(context.Context) error {
+			w.setFail("create keep", core.Errorf(core.ErrUnavailable, "not now"))
+			synctest.Wait()
+			w.setFail("create keep", nil)
+			return nil
+		}
+		w.setFail("create keep", core.Errorf(core.ErrUnavailable, "not now"))
+		if _, err := w.service(t, settings()).RunOnce(t.Context(), asking("six"), nil); err != nil {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func (w *world) setFail(step string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fail[step] = err
+}
