@@ -57,23 +57,22 @@ func (j *job) tell(message string) {
 	j.progress(core.Progress{Phase: core.PhaseDependencies, Message: message})
 }
 
-// prepare puts into the box what the package managers read.
-func (j *job) prepare(ctx context.Context, requirements []core.Requirement) error {
+// prepare puts into the box what the package managers read, unless all is present already.
+func (j *job) prepare(ctx context.Context, requirements []core.Requirement) (present string, err error) {
 	list, err := requirementsList(requirements)
 	if err != nil {
-		return err
+		return "", err
+	}
+	if present, err = j.look(ctx, requirements); err != nil || present != "" {
+		return present, err
 	}
 	if err := j.guest.WriteFile(ctx, requirementsFile, strings.NewReader(list)); err != nil {
-		return err
+		return "", err
 	}
 	if err := j.writeBundle(ctx); err != nil {
-		return err
+		return "", err
 	}
-	// Without Python there is nothing to install for, whatever else the image has.
-	if err := j.python(ctx, "import os, sys; os.makedirs(sys.argv[1])", j.wheelsDir()); err != nil {
-		return err
-	}
-	return j.stageWheels(ctx, packageNames(requirements))
+	return "", j.stageWheels(ctx, packageNames(requirements))
 }
 
 // requirementsList is a file for package managers. Requirements were checked when they were read; they are
@@ -128,20 +127,21 @@ func (j *job) manage(ctx context.Context, doing string, argv []string) (string, 
 	return text, j.judge(ctx, j.names, exit, text)
 }
 
-func (j *job) python(ctx context.Context, code string, args ...string) error {
+// python runs a short program of ours, and returns what it said.
+func (j *job) python(ctx context.Context, code string, args ...string) (string, error) {
 	text, exit, err := j.run(ctx, command{argv: append([]string{"python3", "-I", "-c", code}, args...), timeout: probeTimeout})
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case exit.Cancelled:
-		return given(ctx, "the installation")
+		return "", given(ctx, "the installation")
 	case exit.Code == noProgram:
-		return core.Errorf(core.ErrUnsupported, "the image has no Python interpreter, so no packages can be installed for it").
+		return "", core.Errorf(core.ErrUnsupported, "the image has no Python interpreter, so no packages can be installed for it").
 			WithHint("use an image that has python3, such as python:3.11-slim")
 	case core.StatusOf(exit) != core.StatusOK:
-		return core.Errorf(core.ErrDependency, "the folder for packages cannot be used: %s", lastLines(text, 3, 500))
+		return "", core.Errorf(core.ErrDependency, "the folder for packages cannot be used: %s", lastLines(text, 3, 500))
 	}
-	return nil
+	return text, nil
 }
 
 // noProgram is the exit status of a program that the image lacks.

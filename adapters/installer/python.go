@@ -104,8 +104,12 @@ func (p *Python) Network() core.Network {
 // Install implements dependency.Installer.
 func (p *Python) Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (core.Installed, error) {
 	j := p.newJob(guest, requirements, progress)
-	if err := j.prepare(ctx, requirements); err != nil {
+	present, err := j.prepare(ctx, requirements)
+	if err != nil {
 		return core.Installed{}, err
+	}
+	if present != "" {
+		return core.Installed{Report: present}, j.finish(ctx)
 	}
 	uv, err := j.findUV(ctx)
 	if err != nil {

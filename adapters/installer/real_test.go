@@ -54,7 +54,7 @@ func (b *bench) bringUV(t *testing.T) {
 	}
 	p := New(Options{CABundle: os.Getenv("SSL_CERT_FILE")})
 	j := p.newJob(b, nil, nil)
-	if err := j.prepare(t.Context(), nil); err != nil {
+	if _, err := j.prepare(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if fetched, err := j.fetchUV(t.Context()); !fetched || err != nil {

@@ -96,5 +96,6 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)`
 	if wanted {
 		answer = "yes"
 	}
-	return j.python(ctx, move, staging, j.toolsDir(), answer) == nil && wanted
+	_, err := j.python(ctx, move, staging, j.toolsDir(), answer)
+	return err == nil && wanted
 }

@@ -181,5 +181,6 @@ func (j *job) gather(ctx context.Context) error {
 		return nil
 	}
 	j.pending = 0
-	return j.python(ctx, gatherProgram, core.GuestWork+"/"+piecesDir, j.wheelsDir())
+	_, err := j.python(ctx, gatherProgram, core.GuestWork+"/"+piecesDir, j.wheelsDir())
+	return err
 }

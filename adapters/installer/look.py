@@ -1,0 +1,27 @@
+"""Makes a folder, and says which requirements the image fulfils by itself: a line with the number and the version of each."""
+import os, re, sys
+
+os.makedirs(sys.argv[1])
+have = {}
+for folder in filter(os.path.isdir, reversed(sys.path)):
+    for entry in os.listdir(folder):
+        if found := re.fullmatch(r"([^-]+)-([^-]+)(?:-py[^-]+)?\.(?:dist|egg)-info", entry):
+            have[re.sub(r"[-_.]+", "-", found[1]).lower()] = found[2]
+
+
+def fulfils(version, text):
+    try:
+        from packaging.requirements import Requirement
+    except ImportError:
+        from pip._vendor.packaging.requirements import Requirement
+    wanted = Requirement(text)
+    applies = wanted.marker is None or wanted.marker.evaluate()
+    return applies and not wanted.url and not wanted.extras and wanted.specifier.contains(version, prereleases=True)
+
+
+for number, (name, text) in enumerate(zip(sys.argv[2::2], sys.argv[3::2])):
+    try:
+        if name in have and (text == name or fulfils(have[name], text)):
+            print(number, have[name])
+    except Exception:
+        pass  # what cannot be told is installed
