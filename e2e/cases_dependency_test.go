@@ -39,6 +39,14 @@ print(os.wait()[1])`,
 			want: outcome{stdout: "2.3.5\n"},
 		},
 		{
+			id: "B83 packages of the image are not installed again", code: "import numpy, sys; print(numpy.__version__, 'envs' in numpy.__file__)",
+			with: args{"image": preinstalledImage, "dependencies": []string{"numpy>=2", "six"}},
+			want: outcome{stdout: "2.3.5 False\n"},
+			also: func(t *testing.T, _ *server, r result) {
+				holds(t, r.InstallLog, "in the image already: numpy 2.3.5, six 1.17.0")
+			},
+		},
+		{
 			id: "B84 extras and versions", code: "import requests, socks; print(requests.__version__.split('.')[0])",
 			with: packages("requests[socks]>=2,<3"),
 			want: outcome{stdout: "2\n"},
