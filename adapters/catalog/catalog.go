@@ -24,7 +24,7 @@ import (
 
 // Options say where packages come from.
 type Options struct {
-	Indexes    []string // in the order in which they are asked; may hold credentials; "" is none that is known here
+	Indexes    []string // in the order in which they are asked; may hold credentials; "" is one that only package managers know
 	Wheels     string   // a folder of this host; if it is set, no index is asked
 	CABundle   string   // a PEM file of this host, besides the system's authorities
 	HTTPProxy  string   // may hold credentials
@@ -43,6 +43,7 @@ func (o Options) GoString() string { return o.String() }
 type Catalog struct {
 	options Options
 	client  *http.Client
+	partial bool  // there is an index that is not known here
 	broken  error // of the settings
 }
 
@@ -51,8 +52,9 @@ func New(o Options) *Catalog {
 	if o.Timeout <= 0 {
 		o.Timeout = 20 * time.Second
 	}
+	c := &Catalog{partial: slices.Contains(o.Indexes, "") || len(o.Indexes) == 0}
 	o.Indexes = slices.DeleteFunc(slices.Clone(o.Indexes), func(index string) bool { return index == "" })
-	c := &Catalog{options: o}
+	c.options = o
 	proxy := (&httpproxy.Config{HTTPProxy: o.HTTPProxy, HTTPSProxy: o.HTTPSProxy, NoProxy: o.NoProxy}).ProxyFunc()
 	roots, err := authorities(o.CABundle)
 	c.broken = err
@@ -107,8 +109,8 @@ func (c *Catalog) Look(ctx context.Context, name string) (core.Package, error) {
 	switch {
 	case trouble != nil:
 		return core.Package{}, trouble
-	case len(c.options.Indexes) == 0:
-		return core.Package{}, core.Errorf(core.ErrUnavailable, "no package index is set that could be asked").
+	case c.partial:
+		return core.Package{}, core.Errorf(core.ErrUnsupported, "no package index is set that could be asked").
 			WithHint("the operator sets dependencies.index_url")
 	}
 	return core.Package{}, unknown(name)

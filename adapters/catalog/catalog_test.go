@@ -203,7 +203,6 @@ func TestNoIndexThatAnswers(t *testing.T) {
 	}))
 	defer loop.Close()
 	for index, want := range map[string]string{
-		"":                                   "no package index is set",
 		"http://127.0.0.1:1/T0ken/simple":    "cannot be reached",
 		"http://T0ken.invalid/simple":        "cannot be reached",
 		"http://" + silent + "/T0ken/simple": "did not answer in time",
@@ -275,4 +274,18 @@ func FuzzAnswers(f *testing.F) {
 			t.Errorf("%q gave %q", text, all)
 		}
 	})
+}
+
+// TestIndexThatIsNotKnownHere: what no known index has may be in the one that only package managers know.
+func TestIndexThatIsNotKnownHere(t *testing.T) {
+	known := serve(t, map[string]page{"/tool/": {mediaType: simpleType, body: `{"files": [{"filename": "tool-1.0.tar.gz", "url": "x"}]}`}})
+	for _, indexes := range [][]string{nil, {""}, {known, ""}} {
+		c := catalog.New(catalog.Options{Indexes: indexes})
+		if _, err := c.Look(t.Context(), "other"); !errors.Is(err, core.ErrUnsupported) || core.HintOf(err) == "" {
+			t.Errorf("%q: got %v", indexes, err)
+		}
+	}
+	if found, err := catalog.New(catalog.Options{Indexes: []string{known, ""}}).Look(t.Context(), "tool"); err != nil || len(found.Versions) != 1 {
+		t.Errorf("got %+v, %v", found, err)
+	}
 }

@@ -98,9 +98,8 @@ func packageDiagnoses() []diagnosis {
 }
 
 // judge turns the exit of a package manager into an error, or nil.
-func (p *Python) judge(ctx context.Context, names string, exit core.Exit, text string) error {
+func (p *Python) judge(ctx context.Context, what string, exit core.Exit, text string) error {
 	status := core.StatusOf(exit)
-	what := "installing " + names
 	switch status {
 	case core.StatusOK:
 		return nil

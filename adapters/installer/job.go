@@ -124,7 +124,7 @@ func (j *job) manage(ctx context.Context, doing string, argv []string) (string, 
 	if err != nil {
 		return "", err
 	}
-	return text, j.judge(ctx, j.names, exit, text)
+	return text, j.judge(ctx, "installing "+j.names, exit, text)
 }
 
 // python runs a short program of ours, and returns what it said.

@@ -68,6 +68,7 @@ const (
 	defaultSize = 2 << 30 // bytes
 
 	probeTimeout   = 20 * time.Second
+	lookTimeout    = 30 * time.Second
 	finishTimeout  = time.Minute
 	fetchUVTimeout = time.Minute
 	compileTimeout = 5 * time.Minute
@@ -199,5 +200,5 @@ func (j *job) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return j.judge(ctx, j.names, exit, text)
+	return j.judge(ctx, "installing "+j.names, exit, text)
 }

@@ -478,7 +478,7 @@ func TestDiagnoses(t *testing.T) {
 				t.Fatalf("%d files, %v", len(archive.Files), err)
 			}
 			p := New(Options{})
-			failure := p.judge(t.Context(), "six", core.Exit{Code: 1}, p.scrub.clean(string(archive.Files[0].Data)))
+			failure := p.judge(t.Context(), "installing six", core.Exit{Code: 1}, p.scrub.clean(string(archive.Files[0].Data)))
 			if !errors.Is(failure, core.ErrDependency) {
 				t.Fatalf("got %v", failure)
 			}

@@ -412,3 +412,24 @@ func outlivesServer(t *testing.T, sweep bool) {
 		t.Errorf("got %+v after %d installs", got, w.installs.Load())
 	}
 }
+
+// TestSearchByABox: where only package managers know the index, they are asked, in one box with network and nothing
+// else.
+func TestSearchByABox(t *testing.T) {
+	w := newWorld()
+	w.fail["default index"] = core.Errorf(core.ErrUnsupported, "no index is known here")
+	service := w.service(t, settings())
+	for query, want := range map[string]string{"pandas": "pandas 3.0", "fast pandas frames": "pandas 3.0", "nothing here": ""} {
+		before := len(w.madeFor(core.PurposeInstall))
+		found, err := service.SearchPackages(t.Context(), query)
+		made := w.madeFor(core.PurposeInstall)[before:]
+		if len(made) != 1 || made[0].Network != core.NetworkFull || len(made[0].Mounts) > 0 {
+			t.Errorf("%s: the boxes are %+v", query, made)
+		}
+		switch {
+		case want == "" && errors.Is(err, core.ErrNotFound):
+		case err != nil || len(found) != 1 || found[0].Name+" "+found[0].Versions[0] != want:
+			t.Errorf("%s: got %+v, %v", query, found, err)
+		}
+	}
+}

@@ -25,9 +25,24 @@ func (s *Service) SearchPackages(ctx context.Context, query string) ([]core.Pack
 	if err != nil {
 		return nil, err
 	}
-	var found []core.Package
+	found, err := findPackages(ctx, names, s.ports.Catalog.Look)
+	if errors.Is(err, core.ErrUnsupported) {
+		found, err = s.findFromBox(ctx, names)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, core.Errorf(core.ErrNotFound, "the package index has no package %q", shortened(query)).
+			WithHint("it can be asked for names only: try the package's exact name, or the name that is imported")
+	}
+	return found, nil
+}
+
+// findPackages looks names up, the first of which is what was most likely meant.
+func findPackages(ctx context.Context, names []string, look func(context.Context, string) (core.Package, error)) (found []core.Package, err error) {
 	for i, name := range names {
-		p, err := s.ports.Catalog.Look(ctx, name)
+		p, err := look(ctx, name)
 		switch {
 		case err == nil:
 			found = append(found, p)
@@ -38,11 +53,39 @@ func (s *Service) SearchPackages(ctx context.Context, query string) ([]core.Pack
 			break
 		}
 	}
-	if len(found) == 0 {
-		return nil, core.Errorf(core.ErrNotFound, "the package index has no package %q", shortened(query)).
-			WithHint("it can be asked for names only: try the package's exact name, or the name that is imported")
-	}
 	return found, nil
+}
+
+// findFromBox asks the index that package managers ask by themselves: from an installer's box, as it is not this
+// server that knows where that is.
+func (s *Service) findFromBox(ctx context.Context, names []string) (found []core.Package, err error) {
+	job, err := s.settings.plan(core.Request{Code: "pass"}, false)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{Service: s, job: job, progress: func(core.Progress) {}, clock: newStopwatch(s.ports.Now)}
+	if err := r.settle(ctx); err != nil {
+		return nil, err
+	}
+	image, err := r.ensureImage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	spec := core.BoxSpec{
+		Image: image.Ref, Digest: image.Digest, Limits: s.settings.InstallSize, Network: s.ports.Installer.Network(),
+		Labels: core.Labels{Purpose: core.PurposeInstall}, Unenforced: core.UnenforcedWarn,
+	}
+	err = s.within(ctx, r.place, spec, func(box *box) error {
+		found, err = findPackages(ctx, names, func(ctx context.Context, name string) (core.Package, error) {
+			p, err := s.ports.Catalog.Look(ctx, name)
+			if errors.Is(err, core.ErrUnsupported) {
+				p, err = s.ports.Installer.Versions(ctx, box.guest, name)
+			}
+			return p, err
+		})
+		return err
+	})
+	return found, err
 }
 
 // packageNames are the names to look up: what the query names as a whole first.

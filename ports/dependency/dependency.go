@@ -38,6 +38,9 @@ type Installer interface {
 	// the same places of core.GuestEnvironment there. Without it the packages work as well, only slower: what
 	// cannot be compiled is left out.
 	Compile(ctx context.Context, guest execution.Guest, source string) error
+
+	// Versions is Catalog.Look for the index that the package manager of the box asks by itself. The box has network.
+	Versions(ctx context.Context, guest execution.Guest, name string) (core.Package, error)
 }
 
 // Index remembers the environments of an installation. All methods may be called at the same time, by several
