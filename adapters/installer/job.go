@@ -17,6 +17,7 @@ import (
 // job is one installation.
 type job struct {
 	*Python
+	id       string // no other job in the box has it
 	guest    execution.Guest
 	names    string // of the packages, for sentences
 	scratch  string // on the volume, as the box's own /tmp is small; no package can know its name
@@ -35,10 +36,11 @@ func (p *Python) newJob(guest execution.Guest, requirements []core.Requirement, 
 	if progress == nil {
 		progress = func(core.Progress) {}
 	}
+	id := strings.ToLower(rand.Text()[:12])
 	j := &job{
-		Python: p, guest: guest, progress: progress, staged: map[string]bool{},
+		Python: p, id: id, guest: guest, progress: progress, staged: map[string]bool{},
 		names:    shorten(strings.Join(packageNames(requirements), ", "), 200),
-		scratch:  core.GuestEnvironment + "/.boxwright-" + strings.ToLower(rand.Text()[:12]),
+		scratch:  core.GuestEnvironment + "/.boxwright-" + id,
 		deadline: p.now().Add(p.options.Timeout),
 	}
 	j.env = j.environment()
@@ -167,7 +169,7 @@ func (j *job) run(ctx context.Context, c command) (string, core.Exit, error) {
 		c.env = j.env
 	}
 	exit, err := j.guest.Run(ctx, core.RunSpec{
-		ID:      fmt.Sprintf("install-%d", j.runs),
+		ID:      fmt.Sprintf("install-%s-%d", j.id, j.runs),
 		Argv:    c.argv,
 		Env:     c.env,
 		Timeout: c.timeout,

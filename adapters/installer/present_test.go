@@ -73,6 +73,17 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// TestTwoNamesInOneBox: a box has no two runs of one id.
+func TestTwoNamesInOneBox(t *testing.T) {
+	g := &fakeGuest{}
+	for _, name := range []string{"six", "idna"} {
+		_, _ = New(Options{}).Versions(t.Context(), g, name)
+	}
+	if len(g.runs) != 2 || g.runs[0].ID == g.runs[1].ID {
+		t.Errorf("it ran %+v", g.runs)
+	}
+}
+
 // TestRealVersions asks the index that pip asks by itself.
 func TestRealVersions(t *testing.T) {
 	g := container(t)
