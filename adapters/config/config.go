@@ -257,6 +257,8 @@ type Dependencies struct {
 	AllowSourceBuilds bool `koanf:"allow_source_builds"`
 	// Cache keeps downloads for later installations. With allow_source_builds none are kept in any case.
 	Cache bool `koanf:"cache"`
+	// MaxCache bounds the kept downloads of each image, in bytes: beyond it all go. 0: no bound.
+	MaxCache Size `koanf:"max_cache"`
 	// MaxEnvironment bounds what is installed for one list of packages, in bytes.
 	MaxEnvironment Size `koanf:"max_environment"`
 	// Timeout bounds one installation.
@@ -306,7 +308,7 @@ func Default() Config {
 			IdleTimeout: seconds(1800), MaxIdleTimeout: hours(24), MaxAge: hours(24), MaxQueued: 64,
 		},
 		Dependencies: Dependencies{
-			Enabled: true, AutoInstall: true, Cache: true, MaxEnvironment: 4 << 30, Timeout: seconds(300), MaxAge: hours(30 * 24), Keep: Keep{MaxSize: 20 << 30, MaxAge: hours(14 * 24)},
+			Enabled: true, AutoInstall: true, Cache: true, MaxCache: 10 << 30, MaxEnvironment: 4 << 30, Timeout: seconds(300), MaxAge: hours(30 * 24), Keep: Keep{MaxSize: 20 << 30, MaxAge: hours(14 * 24)},
 		},
 		Log: Log{Level: "info", Format: "text"},
 	}

@@ -156,6 +156,7 @@ func (v *validator) dependencies(d Dependencies) {
 		info, err := os.Stat(d.Wheels)
 		v.check(err == nil && info.IsDir(), "dependencies.wheels is %q, which is not a folder that can be read", d.Wheels)
 	}
+	v.check(d.MaxCache >= 0, "dependencies.max_cache is %s, but must not be below 0", d.MaxCache)
 	v.positive("dependencies.max_environment", d.MaxEnvironment)
 	v.check(d.Timeout >= Duration(time.Second), "dependencies.timeout is %s, but must be at least 1s", d.Timeout)
 	v.check(d.MaxAge >= 0, "dependencies.max_age is %s, but must not be below 0", d.MaxAge)

@@ -29,6 +29,7 @@ type Options struct {
 	Wheels            string        // a folder of this host; if it is set, its wheels are all there is, and no index is asked
 	AllowSourceBuilds bool          // packages without wheels are built: code of theirs runs in the installer box
 	PrivateCache      bool          // downloads are neither kept for other installs nor taken from them
+	MaxCache          int64         // bytes of shared downloads, of each image; 0 is no bound
 	MaxSize           int64         // of one environment, bytes; 0 is 2 GiB
 	Timeout           time.Duration // of one installation; 0 is 5 minutes
 	Logger            *slog.Logger  // nil: nowhere

@@ -142,6 +142,7 @@ func installerOptions(c config.Dependencies, log *slog.Logger) installer.Options
 		Wheels:            c.Wheels,
 		AllowSourceBuilds: c.AllowSourceBuilds,
 		PrivateCache:      !c.Cache,
+		MaxCache:          int64(c.MaxCache),
 		MaxSize:           int64(c.MaxEnvironment),
 		Timeout:           c.Timeout.Std(),
 		Logger:            log,

@@ -79,6 +79,9 @@ func (s *Service) haveCompiled(on *place, image core.Image, e core.Environment) 
 			s.ports.Log.Warn("packages could not be compiled; their imports are slower", "packages", e.Names, "backend", on.name, "error", err)
 		}
 		s.compiles.end(e.Key, try, err)
+		if err := s.trimCache(ctx, on, image); err != nil && ctx.Err() == nil {
+			s.ports.Log.Warn("the cache of downloads could not be looked at", "backend", on.name, "error", err)
+		}
 	}()
 	return try.done
 }

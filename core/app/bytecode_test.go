@@ -46,6 +46,9 @@ func TestBytecodeComesLater(t *testing.T) {
 		if !slices.Equal(couriers[1].Mounts, []core.Mount{private, zone}) {
 			t.Errorf("the courier's box has %+v", couriers[1].Mounts)
 		}
+		if n := w.trims.Load(); n != 1 {
+			t.Errorf("the cache was looked at %d times", n)
+		}
 		if boxes, _ := w.counts(); boxes != 0 || len(w.volumesOf(core.PurposeEnvironment)) > 0 {
 			t.Errorf("%d boxes and the volumes %q are left", boxes, w.volumesOf(core.PurposeEnvironment))
 		}

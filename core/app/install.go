@@ -3,8 +3,6 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"strings"
 	"time"
@@ -60,14 +58,11 @@ func (i *install) describe(installed core.Installed) core.Environment {
 func (i *install) fill(ctx context.Context, volume core.Volume, courier *errand, progress func(core.Progress)) (installed core.Installed, err error) {
 	mounts := []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironment, Writable: true}}
 	if i.ports.Installer.UsesCache() {
-		cache, err := i.backend.EnsureVolume(ctx, core.Volume{
-			Name:   cacheName(i.ports.Instance, i.name, i.image),
-			Labels: i.labels(core.PurposeCache),
-		})
+		cache, err := i.cache(ctx, i.place, i.image, i.labels(core.PurposeCache))
 		if err != nil {
 			return core.Installed{}, err
 		}
-		mounts = append(mounts, core.Mount{Volume: cache.Name, Path: core.GuestCache, Writable: true})
+		mounts = append(mounts, cache)
 	}
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "starting the installer"})
 	spec := core.BoxSpec{
@@ -121,14 +116,6 @@ func (i *install) unenforced() core.Unenforced {
 		return core.UnenforcedWarn
 	}
 	return i.settings.Unenforced
-}
-
-// cacheName gives each image a download cache of its own: what the programs of one image wrote is
-// not what those of another, better trusted one run. Nor do two backends share one: they differ in
-// how well they hold a program in.
-func cacheName(instance, backend string, image core.Image) string {
-	sum := sha256.Sum256([]byte(backend + "\n" + image.Digest))
-	return "boxwright-cache-" + instance + "-" + hex.EncodeToString(sum[:6])
 }
 
 func (i *install) explain(ctx context.Context, err error) error {

@@ -106,6 +106,7 @@ type Service struct {
 	places    places
 	installs  flights
 	compiles  compiles
+	trims     trims
 	closing   context.Context
 	close     context.CancelFunc
 }

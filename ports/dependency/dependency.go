@@ -39,6 +39,9 @@ type Installer interface {
 	// cannot be compiled is left out.
 	Compile(ctx context.Context, guest execution.Guest, source string) error
 
+	// Trim keeps the shared download cache, which the box that guest reaches has, within its bounds.
+	Trim(ctx context.Context, guest execution.Guest) error
+
 	// Versions is Catalog.Look for the index that the package manager of the box asks by itself. The box has network.
 	Versions(ctx context.Context, guest execution.Guest, name string) (core.Package, error)
 }
