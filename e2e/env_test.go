@@ -132,6 +132,24 @@ func TestEnvGC(t *testing.T) {
 	}
 }
 
+// TestEnvGCSparesSandboxes: what a sandbox has stays as long as the sandbox does, however old it is.
+func TestEnvGCSparesSandboxes(t *testing.T) {
+	require(t, "engine")
+	t.Parallel()
+	s := serve(t, setup{})
+	sandbox := s.open(t, args{"dependencies": []string{"six"}})
+	s.age(t, "six", 48*time.Hour)
+	gc := func() string { return s.env(t, "gc", "--set", "dependencies.keep.max_age=24h", "--json") }
+	if out := gc(); !strings.Contains(out, `"environments": 0,`) {
+		t.Errorf("gc printed %q", out)
+	}
+	s.cell(t, sandbox, "import six; six.__name__").shows(t, "'six'")
+	s.use(t, "sandbox_stop", args{"sandbox_id": sandbox})
+	if out := gc(); !strings.Contains(out, `"environments": 1,`) {
+		t.Errorf("once the sandbox has ended gc printed %q", out)
+	}
+}
+
 // age makes the packages look as if they were last used so long ago.
 func (s *state) age(t *testing.T, packages string, by time.Duration) {
 	t.Helper()

@@ -105,3 +105,18 @@ func ownAgent(t *testing.T) string {
 	}
 	return dir
 }
+
+// TestCourierKilled: whoever asks once more gets the whole of it, whenever the box died that put it where it stays.
+func TestCourierKilled(t *testing.T) {
+	require(t, "engine")
+	t.Parallel()
+	s := serve(t, setup{})
+	c := beginInstall(t, s)
+	here().engine.removeBox(t, s.awaitBox(t, "keep"))
+	<-c.done
+	again := program("import pandas; print(pandas.DataFrame({'a': [1]}).shape)", "dependencies", []string{"numpy", "pandas"})
+	outcome{stdout: "(1, 1)\n"}.check(t, s.run(t, again))
+	if list := s.listEnvironments(t); len(list) != 1 {
+		t.Errorf("there is %+v", list)
+	}
+}

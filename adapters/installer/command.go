@@ -28,7 +28,7 @@ const writes = 4
 
 // guarded is a command that ends when it writes too much.
 func (j *job) guarded(argv []string) []string {
-	return append([]string{"python3", "-I", "-c", guardProgram, strconv.FormatInt(writes*j.options.MaxSize, 10)}, argv...)
+	return append([]string{"python3", "-I", "-S", "-c", guardProgram, strconv.FormatInt(writes*j.options.MaxSize, 10)}, argv...)
 }
 
 // uvResolve writes the lock.

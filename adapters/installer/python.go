@@ -196,7 +196,7 @@ func (p *Python) Compile(ctx context.Context, guest execution.Guest, source stri
 
 // finish leaves the packages and nothing else, and fails if they are too many.
 func (j *job) finish(ctx context.Context) error {
-	argv := []string{"python3", "-I", "-c", finishProgram, core.GuestEnvironment, j.scratch, strconv.FormatInt(j.options.MaxSize, 10)}
+	argv := []string{"python3", "-I", "-S", "-c", finishProgram, core.GuestEnvironment, j.scratch, strconv.FormatInt(j.options.MaxSize, 10)}
 	text, exit, err := j.run(ctx, command{argv: argv, timeout: finishTimeout})
 	if err != nil {
 		return err

@@ -1,10 +1,10 @@
 // Command bench measures Boxwright against the bare engine, in one run on one machine, and prints
 // ratios. It asserts nothing: figures of a busy machine are no fault.
 //
-//	bench docker podman podman-rootless gvisor gvisor-rootless
+//	bench [-packages] docker podman podman-rootless gvisor gvisor-rootless
 //	bench -soak 10000 -sessions 200 docker
 //
-// The second measures what grows and what gets slower over many runs and with many sessions.
+// With -packages it measures only what packages cost. The second measures what grows and what gets slower over many runs and with many sessions.
 // The places are measured in turns, so that a machine whose speed drifts is unfair to none.
 package main
 
@@ -34,14 +34,15 @@ func main() {
 	long := soak{}
 	flag.IntVar(&long.runs, "soak", 0, "make so many one-shot runs instead, and tell what grows")
 	flag.IntVar(&long.sessions, "sessions", 200, "how many sessions are open in a soak; 0 leaves them out")
+	onlyPackages := flag.Bool("packages", false, "measure only what packages cost")
 	flag.Parse()
-	if err := bench(context.Background(), flag.Args(), long); err != nil {
+	if err := bench(context.Background(), flag.Args(), long, *onlyPackages); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(ctx context.Context, names []string, long soak) (err error) {
+func bench(ctx context.Context, names []string, long soak, onlyPackages bool) (err error) {
 	if len(names) == 0 {
 		names = []string{"docker"}
 	}
@@ -57,11 +58,11 @@ func bench(ctx context.Context, names []string, long soak) (err error) {
 	if long.runs > 0 {
 		return long.measure(ctx, names, state, figures)
 	}
-	return compare(ctx, names, state, figures)
+	return compare(ctx, names, state, figures, onlyPackages)
 }
 
-// compare measures the places in turns.
-func compare(ctx context.Context, names []string, state string, figures *table) (err error) {
+// compare measures the places in turns, or only what packages cost.
+func compare(ctx context.Context, names []string, state string, figures *table, onlyPackages bool) (err error) {
 	var all []*measured
 	defer func() {
 		for _, m := range all {
@@ -75,6 +76,21 @@ func compare(ctx context.Context, names []string, state string, figures *table) 
 		}
 		all = append(all, m)
 	}
+	if !onlyPackages {
+		if err := measureRuns(ctx, all); err != nil {
+			return err
+		}
+	}
+	for _, m := range all {
+		if err := errors.Join(m.newPackages(ctx), m.seenPackages(ctx)); err != nil {
+			return fmt.Errorf("%s: %w", m.place.Name, err)
+		}
+	}
+	figures.print()
+	return nil
+}
+
+func measureRuns(ctx context.Context, all []*measured) error {
 	if err := takeTurns(ctx, all); err != nil {
 		return err
 	}
@@ -84,7 +100,6 @@ func compare(ctx context.Context, names []string, state string, figures *table) 
 			return fmt.Errorf("%s: %w", m.place.Name, err)
 		}
 	}
-	figures.print()
 	return nil
 }
 

@@ -19,7 +19,7 @@ type benchPlace struct {
 // placeOf makes a place's folder in state, which is the bench's.
 func placeOf(name, state string) (*benchPlace, error) {
 	dir := filepath.Join(state, name)
-	known, err := place.Of(name, dir, []string{image})
+	known, err := place.Of(name, dir, []string{image, preinstalled})
 	if err != nil {
 		return nil, err
 	}

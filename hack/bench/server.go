@@ -55,7 +55,12 @@ func (s *mcpServer) use(ctx context.Context, tool string, arguments map[string]a
 
 // run calls the tool and returns duration_ms of its record.
 func (s *mcpServer) run(ctx context.Context, code string) (map[string]float64, error) {
-	record, err := succeeded(s.call(ctx, map[string]any{"code": code}))
+	return s.runWith(ctx, code)
+}
+
+// runWith is run with packages.
+func (s *mcpServer) runWith(ctx context.Context, code string, packages ...string) (map[string]float64, error) {
+	record, err := succeeded(s.call(ctx, map[string]any{"code": code, "dependencies": packages}))
 	if err != nil {
 		return nil, err
 	}
