@@ -86,11 +86,11 @@ func (s *state) awaitNoBoxes(t *testing.T) {
 	})
 }
 
-// awaitBox waits for a running box and returns it. Its purpose is to run or to install.
+// awaitBox waits for a running box of a purpose and returns it. Before it there may be the unpacking of an image.
 func (s *state) awaitBox(t *testing.T, purpose string) string {
 	t.Helper()
 	var found []string
-	eventually(t, 20*time.Second, func() (bool, string) {
+	eventually(t, 2*time.Minute, func() (bool, string) {
 		found = here().engine.running(t, s.instance(), purpose)
 		return len(found) > 0, "no box to " + purpose
 	})
