@@ -197,3 +197,14 @@ func TestInstallIntoSandboxOutlivesTheServer(t *testing.T) {
 	}
 	second.cell(t, sandbox, "import pandas; pandas.DataFrame({'a': [1]}).shape").shows(t, "(1, 1)")
 }
+
+// TestSearchOfTheDefaultIndex: nobody has set an index, so the package manager of a box is asked.
+func TestSearchOfTheDefaultIndex(t *testing.T) {
+	require(t, "engine")
+	t.Parallel()
+	s := serve(t, setup{})
+	if r := s.use(t, "search_pypi_packages", args{"query": "six"}); r.isError || !strings.HasPrefix(r.text, "- six 1.") {
+		t.Errorf("got %.2000s", r.raw)
+	}
+	outcome{refused: "not_found", says: []string{"no package"}}.check(t, s.use(t, "search_pypi_packages", args{"query": "no-such-pkg-zz9"}))
+}
