@@ -69,7 +69,7 @@ func (s *Service) haveCompiled(on *place, image core.Image, e core.Environment) 
 		return try.done
 	}
 	ctx, release := s.whileOpen(context.Background())
-	go func() {
+	s.boxes.work.do("had packages compiled", func() {
 		defer release()
 		if sleep(ctx, warmPause) { // the run that it was installed for is about to begin
 			s.awaitCalm(ctx, compilePatience)
@@ -82,7 +82,7 @@ func (s *Service) haveCompiled(on *place, image core.Image, e core.Environment) 
 		if err := s.trimCache(ctx, on, image); err != nil && ctx.Err() == nil {
 			s.ports.Log.Warn("the cache of downloads could not be looked at", "backend", on.name, "error", err)
 		}
-	}()
+	})
 	return try.done
 }
 

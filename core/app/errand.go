@@ -27,7 +27,7 @@ func (i *install) call(ctx context.Context, e *errand) {
 			e.made <- nil
 			return
 		}
-		i.boxes.work.Go(func() {
+		i.boxes.work.do("called a courier", func() {
 			defer ticket.release()
 			var box *box
 			_ = safely(i.ports.Log, "called a courier", func() (err error) { // without its box another is made
@@ -60,7 +60,7 @@ func (e *errand) arrive() *box {
 
 // dismiss ends a courier that nobody sends any more, without waiting for its box.
 func (i *install) dismiss(e *errand) {
-	i.boxes.work.Go(func() {
+	i.boxes.work.do("dismissed a courier", func() {
 		if box := e.arrive(); box != nil {
 			box.discard()
 		}
