@@ -124,7 +124,7 @@ const ownSandbox = "the sandbox's id or name; left out, this client's own sandbo
 
 // runRequest reads the arguments of a call that runs something. Those that the tool does not have are left out.
 func (s *Server) runRequest(c call) (core.Request, error) {
-	r := core.Request{Tenant: s.options.Tenant, Client: c.client}
+	r := core.Request{Tenant: c.owner, Client: c.client}
 	var err error
 	texts := map[string]*string{
 		"code": &r.Code, "language": &r.Language, "command": &r.Command, "cwd": &r.Dir, "image": &r.Image, "backend": &r.Backend,

@@ -29,7 +29,7 @@ func (s *Server) parsed(raw string) (core.Request, error) {
 	if err != nil {
 		return core.Request{}, err
 	}
-	return s.runRequest(call{arguments: args})
+	return s.runRequest(call{arguments: args, owner: "local"})
 }
 
 func TestArguments(t *testing.T) {

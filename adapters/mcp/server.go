@@ -42,6 +42,7 @@ type UseCases interface {
 	SearchPackages(ctx context.Context, query string) ([]core.Package, error)
 
 	GetRun(ctx context.Context, owner, id string, wait time.Duration) (core.Record, error)
+	OwnsRun(ctx context.Context, owner, id string) error
 	Runs(ctx context.Context, owner string, before time.Time, limit int) ([]core.Run, error)
 	ReadOutput(ctx context.Context, owner, id string, stream core.Stream, offset, limit int64) (core.OutputPiece, error)
 	WriteStdin(ctx context.Context, owner, id string, data []byte, end bool) (taken int64, err error)
@@ -59,8 +60,8 @@ type Options struct {
 	MaxTimeout   time.Duration
 	SyncLimit    time.Duration // how long a call waits for its run
 	Memory       int64         // bytes of a box
-	Tenant       string
-	Server       string // names this server process
+	Tenant       string        // the owner where no principal is known
+	Server       string        // names this server process
 	Log          *slog.Logger
 }
 

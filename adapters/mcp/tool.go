@@ -26,7 +26,8 @@ type tool struct {
 type call struct {
 	arguments
 	request  mcp.CallToolRequest
-	client   string // the connection that it came on
+	owner    string // of all that comes of it
+	client   string // what has a sandbox of its own: a connection or, without one, a credential
 	progress func(core.Progress)
 }
 
@@ -43,6 +44,9 @@ func (s *Server) add(t tool) {
 			IdempotentHint: new(t.readOnly || t.idempotent), OpenWorldHint: new(t.openWorld),
 		},
 	}, func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		if err := t.allow(ctx); err != nil {
+			return nil, err
+		}
 		args, err := parseArguments(rawArguments(request), t.params)
 		if err != nil {
 			return nil, err
@@ -52,18 +56,42 @@ func (s *Server) add(t tool) {
 		progress := newProgress(ctx, s.MCPServer, request.Params.Meta)
 		go progress.watch(watching)
 		defer progress.settle()
-		return t.handle(ctx, call{arguments: args, request: request, client: s.client(ctx), progress: progress.report()})
+		return t.handle(ctx, call{arguments: args, request: request, owner: s.owner(ctx), client: s.client(ctx), progress: progress.report()})
 	})
 }
 
-// client names the connection of a call, unlike any other's of this installation.
-func (s *Server) client(ctx context.Context) string {
-	id := s.options.Server
-	if session := server.ClientSessionFromContext(ctx); session != nil {
-		id += "/" + session.SessionID()
+// allow refuses what the caller's credential is not for. Who may run may also see what there is.
+func (t tool) allow(ctx context.Context) error {
+	p, known := core.PrincipalOf(ctx)
+	if !known || p.Allows(core.ScopeRun) || t.readOnly && p.Allows(core.ScopeRead) {
+		return nil
 	}
-	return id
+	return core.Errorf(core.ErrDenied, "the key that was used does not allow %s", t.name).WithHint("use a key with the scope %s", core.ScopeRun)
 }
+
+// owner is whoever calls; where nobody was asked, the tenant that the server is for.
+func (s *Server) owner(ctx context.Context) string {
+	if p, known := core.PrincipalOf(ctx); known {
+		return p.ID
+	}
+	return s.options.Tenant
+}
+
+// client names what a sandbox of a caller's own belongs to: its connection or, where the protocol knows none, its
+// credential.
+func (s *Server) client(ctx context.Context) string {
+	session := server.ClientSessionFromContext(ctx)
+	switch p, _ := core.PrincipalOf(ctx); {
+	case session == nil:
+		return s.options.Server
+	case session.SessionID() == "":
+		return "credential/" + p.ID + "/" + p.Credential
+	}
+	return s.ClientOf(session.SessionID())
+}
+
+// ClientOf names a connection by its session, unlike any other's of this installation.
+func (s *Server) ClientOf(session string) string { return s.options.Server + "/" + session }
 
 // rawArguments are the arguments as they came, as far as the library lets them through.
 func rawArguments(request mcp.CallToolRequest) json.RawMessage {

@@ -42,7 +42,7 @@ func (s *Server) getRun() tool {
 			if wait == nil {
 				wait = new(time.Duration)
 			}
-			return answer(s.cases.GetRun(ctx, s.options.Tenant, id, *wait))
+			return answer(s.cases.GetRun(ctx, c.owner, id, *wait))
 		},
 	}
 }
@@ -107,7 +107,7 @@ func (s *Server) output(ctx context.Context, c call) (*mcp.CallToolResult, error
 	if limit < leastPiece || limit > maxPiece {
 		return nil, core.Errorf(core.ErrInvalid, "limit is %d; it must be from %d to %d", limit, leastPiece, maxPiece)
 	}
-	piece, err := s.cases.ReadOutput(ctx, s.options.Tenant, id, stream, offset, limit)
+	piece, err := s.cases.ReadOutput(ctx, c.owner, id, stream, offset, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (s *Server) sendInput() tool {
 			if err != nil {
 				return nil, err
 			}
-			taken, err := s.cases.WriteStdin(ctx, s.options.Tenant, id, []byte(text), end)
+			taken, err := s.cases.WriteStdin(ctx, c.owner, id, []byte(text), end)
 			if err != nil {
 				return nil, err
 			}
@@ -192,7 +192,7 @@ func (s *Server) cancelRun() tool {
 			if err != nil {
 				return nil, err
 			}
-			return answer(s.cases.CancelRun(ctx, s.options.Tenant, id))
+			return answer(s.cases.CancelRun(ctx, c.owner, id))
 		},
 	}
 }
@@ -237,8 +237,8 @@ func (s *Server) listRuns() tool {
 			"runs": map[string]any{"type": "array", "items": items},
 		}},
 		readOnly: true,
-		handle: func(ctx context.Context, _ call) (*mcp.CallToolResult, error) {
-			all, err := s.cases.Runs(ctx, s.options.Tenant, time.Time{}, maxListed)
+		handle: func(ctx context.Context, c call) (*mcp.CallToolResult, error) {
+			all, err := s.cases.Runs(ctx, c.owner, time.Time{}, maxListed)
 			if err != nil {
 				return nil, err
 			}

@@ -25,7 +25,7 @@ func pathParam() param {
 
 // fileRequest reads what all calls on files have.
 func (s *Server) fileRequest(c call) (core.FileRequest, error) {
-	r := core.FileRequest{Tenant: s.options.Tenant, Client: c.client}
+	r := core.FileRequest{Tenant: c.owner, Client: c.client}
 	var err error
 	if r.Sandbox, err = c.optional("sandbox_id"); err != nil {
 		return core.FileRequest{}, err

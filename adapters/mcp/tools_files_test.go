@@ -53,7 +53,7 @@ func ask(t *testing.T, cases UseCases, name, arguments string) error {
 		if err != nil {
 			return err
 		}
-		_, err = tool.handle(t.Context(), call{arguments: args, client: "c"})
+		_, err = tool.handle(t.Context(), call{arguments: args, owner: "local", client: "c"})
 		return err
 	}
 	t.Fatalf("there is no tool %s", name)

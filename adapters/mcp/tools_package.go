@@ -111,7 +111,7 @@ Example: {"sandbox_id": "mine", "package_name": "pandas"}`, installPatience.Seco
 			if err != nil {
 				return nil, err
 			}
-			begun, err := s.cases.BeginInstall(ctx, s.options.Tenant, sandbox, names, installPatience)
+			begun, err := s.cases.BeginInstall(ctx, c.owner, sandbox, names, installPatience)
 			if err != nil {
 				return nil, err
 			}
@@ -152,7 +152,7 @@ func (s *Server) installStatus() tool {
 			if err != nil {
 				return nil, err
 			}
-			i, err := s.cases.InstallStatus(ctx, s.options.Tenant, sandbox, name)
+			i, err := s.cases.InstallStatus(ctx, c.owner, sandbox, name)
 			if err != nil {
 				return nil, err
 			}

@@ -96,7 +96,7 @@ func (s *Server) sandboxInitialize() tool {
 }
 
 func (s *Server) initialize(ctx context.Context, c call) (*mcp.CallToolResult, error) {
-	r := core.SessionRequest{Tenant: s.options.Tenant}
+	r := core.SessionRequest{Tenant: c.owner}
 	var err error
 	if r.Name, err = c.optional("name"); err != nil {
 		return nil, err
@@ -134,8 +134,8 @@ func (s *Server) listSandboxes() tool {
 			"sandboxes": map[string]any{"type": "array", "items": items},
 		}},
 		readOnly: true,
-		handle: func(ctx context.Context, _ call) (*mcp.CallToolResult, error) {
-			all, err := s.cases.Sessions(ctx, s.options.Tenant)
+		handle: func(ctx context.Context, c call) (*mcp.CallToolResult, error) {
+			all, err := s.cases.Sessions(ctx, c.owner)
 			if err != nil {
 				return nil, err
 			}
@@ -183,11 +183,11 @@ func (s *Server) inspect(ctx context.Context, c call) (*mcp.CallToolResult, erro
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.cases.Inspect(ctx, s.options.Tenant, sandbox)
+	all, err := s.cases.Inspect(ctx, c.owner, sandbox)
 	if err != nil {
 		return nil, err
 	}
-	session, err := s.cases.Session(ctx, s.options.Tenant, sandbox)
+	session, err := s.cases.Session(ctx, c.owner, sandbox)
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (s *Server) sandboxStop() tool {
 			if err != nil {
 				return nil, err
 			}
-			if err := s.cases.StopSession(ctx, s.options.Tenant, sandbox); err != nil {
+			if err := s.cases.StopSession(ctx, c.owner, sandbox); err != nil {
 				return nil, err
 			}
 			return structuredResult("The sandbox "+shownName(sandbox)+" has ended.", map[string]any{"sandbox_id": sandbox, "stopped": true}), nil

@@ -41,6 +41,23 @@ func (s *Service) StopSession(ctx context.Context, owner, idOrName string) error
 	return s.stopSession(ctx, session)
 }
 
+// EndClient ends the session of a connection that is over, if it had one.
+func (s *Service) EndClient(ctx context.Context, owner, client string) error {
+	leave, err := s.sessions.turn(ctx, client, s.settings.Sessions.MaxQueued) // a call of it may just be making one
+	if err != nil {
+		return err
+	}
+	defer leave()
+	session, err := s.ports.Sessions.OfClient(ctx, owner, client)
+	if errors.Is(err, core.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.stopSession(ctx, session)
+}
+
 func (s *Service) stopSession(ctx context.Context, session core.Session) error {
 	on, err := s.place(session.Backend)
 	if err != nil {

@@ -204,3 +204,51 @@ func TestSweepLeavesSessions(t *testing.T) {
 		t.Error("a box whose session nobody knows is left")
 	}
 }
+
+// TestAConnectionThatEnds takes its own session along, and nobody else's.
+func TestAConnectionThatEnds(t *testing.T) {
+	w := newWorld()
+	s := w.service(t, sessionSettings())
+	other := core.Request{Code: "x", Tenant: "bob", Client: "c1"}
+	for _, r := range []core.Request{cell("x"), other} {
+		if _, err := s.RunInSession(t.Context(), "", r, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	named, err := s.OpenSession(t.Context(), core.SessionRequest{Tenant: "local", Name: "named"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second finds nothing to end
+		if err := s.EndClient(t.Context(), "local", "c1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for owner, want := range map[string]int{"local": 1, "bob": 1} {
+		if list, err := s.Sessions(t.Context(), owner); err != nil || len(list) != want {
+			t.Errorf("%s has %d sessions, %v, want %d", owner, len(list), err, want)
+		}
+	}
+	if _, err := s.Session(t.Context(), "local", named.ID); err != nil {
+		t.Errorf("the named one is gone: %v", err)
+	}
+	if boxes, _ := w.counts(); boxes != 2 {
+		t.Errorf("there are %d boxes, want 2", boxes)
+	}
+}
+
+// TestWhoseARunIs: a run of somebody else is as one that does not exist.
+func TestWhoseARunIs(t *testing.T) {
+	s := newWorld().service(t, sessionSettings())
+	record, err := s.RunInSession(t.Context(), "", cell("x"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.OwnsRun(t.Context(), "local", record.RunID); err != nil {
+		t.Errorf("its owner: %v", err)
+	}
+	of, no := s.OwnsRun(t.Context(), "bob", record.RunID), s.OwnsRun(t.Context(), "bob", "nothing")
+	if core.KindOf(of) != core.ErrNotFound || of.Error() != no.Error() {
+		t.Errorf("somebody else gets %v, and for none %v", of, no)
+	}
+}
