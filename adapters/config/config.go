@@ -31,9 +31,10 @@ type Config struct {
 	// Languages are what code may be in besides Python, by name, and changes to those that Boxwright knows: bash,
 	// sh, javascript and typescript.
 	Languages map[string]Language `koanf:"languages"`
-	// Transport is how clients talk to the server.
-	Transport string `koanf:"transport" allowed:"stdio"`
+	// Transport is how clients talk to the server: on its standard input and output, over HTTP, or both.
+	Transport string `koanf:"transport" allowed:"stdio,http,both"`
 
+	HTTP         HTTP         `koanf:"http"`
 	Storage      Storage      `koanf:"storage"`
 	Files        Files        `koanf:"files"`
 	Images       Images       `koanf:"images"`
@@ -286,7 +287,8 @@ func Default() Config {
 	limits := core.DefaultLimits()
 	return Config{
 		Backend:   Auto,
-		Transport: "stdio",
+		Transport: TransportStdio,
+		HTTP:      defaultHTTP(),
 		Storage:   Storage{Artifacts: "disk", Sessions: "disk", Environments: "disk"},
 		Files: Files{
 			MaxAge: hours(7 * 24), MaxBytes: 5 << 30, MaxFile: 100 << 20, MaxPerRun: 200 << 20, InlineImage: 500 << 10,

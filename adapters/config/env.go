@@ -2,6 +2,7 @@ package config
 
 import (
 	"maps"
+	"net"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -150,6 +151,7 @@ func aliasLayer(keys schema, env environment) layer {
 	} else {
 		r.alias("SANDBOX_FILES_DIR", "files.dir")
 	}
+	r.listen()
 	r.pipCache()
 	r.logLevel()
 	return r.layer
@@ -188,6 +190,23 @@ func (r *aliasReader) cpu() {
 		return
 	}
 	r.set(quotaName, "limits.cpus", strconv.FormatFloat(float64(quota)/float64(period), 'g', -1, 64))
+}
+
+// listen reads the host and the port that the older program listened at. Either may be left out.
+func (r *aliasReader) listen() {
+	const hostName, portName = "APP_HOST", "APP_PORT"
+	name, _ := r.env.first(hostName, portName)
+	if name == "" {
+		return
+	}
+	host, port, _ := net.SplitHostPort(defaultHTTP().Listen)
+	if given := strings.Trim(r.env[hostName], "[]"); given != "" {
+		host = given
+	}
+	if given := r.env[portName]; given != "" {
+		port = given
+	}
+	r.set(name, "http.listen", net.JoinHostPort(host, port))
 }
 
 // pipCache: where downloads are kept is not the operator's concern any more, but whether they are still is.

@@ -20,6 +20,7 @@ func (c Config) Validate() error {
 	v.backends(c.Backends)
 	v.routes(c)
 	v.languages(c)
+	v.http(c)
 	v.check(filepath.IsAbs(c.Storage.Dir), "storage.dir is %q, but must be an absolute path", c.Storage.Dir)
 	v.files(c.Files)
 	v.images(c.Images)
