@@ -1,0 +1,351 @@
+package mcphttp
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/boxwright/boxwright/core"
+)
+
+func TestASessionIsItsOwners(t *testing.T) {
+	w := newWorld(t, Options{})
+	session := w.open(t, "ann")
+	_, address := w.stream(t, "ann")
+	none := strings.Replace(session, session[len(session)-3:], "xyz", 1)
+	for name, c := range map[string]struct {
+		user, method, path, header string
+		status                     int
+	}{
+		"its owner's call":              {"ann", "POST", "/mcp", session, 200},
+		"a stolen id, call":             {"bob", "POST", "/mcp", session, 404},
+		"a stolen id, stream":           {"bob", "GET", "/mcp", session, 404},
+		"a stolen id, end":              {"bob", "DELETE", "/mcp", session, 404},
+		"a stolen address of SSE":       {"bob", "POST", address, "", 404},
+		"its owner's message":           {"ann", "POST", address, "", 202},
+		"a guessed id, call":            {"ann", "POST", "/mcp", none, 404},
+		"a guessed id, stream":          {"ann", "GET", "/mcp", none, 404},
+		"a guessed id, end":             {"ann", "DELETE", "/mcp", none, 404},
+		"a guessed address":             {"ann", "POST", MessagesPath + "?session_id=x", "", 404},
+		"a session of the other kind":   {"ann", "POST", MessagesPath + "?session_id=" + strings.TrimPrefix(session, "Mcp-Session-Id: "), "", 404},
+		"no id, call":                   {"ann", "POST", "/mcp", "", 400},
+		"no id, stream":                 {"ann", "GET", "/mcp", "", 400},
+		"no id, end":                    {"ann", "DELETE", "/mcp", "", 400},
+		"no id, message":                {"ann", "POST", MessagesPath, "", 400},
+		"nobody, call":                  {"", "POST", "/mcp", session, 401},
+		"nobody, stream":                {"", "GET", "/sse", "", 401},
+		"nobody, message":               {"", "POST", address, "", 401},
+		"a method that there is not":    {"ann", "PUT", "/mcp", session, 405},
+		"the stream of a later edition": {"ann", "GET", "/mcp", "Mcp-Protocol-Version: 2026-07-28", 405},
+	} {
+		if a := w.begin(t, c.user, c.method, c.path, call(1, "who"), c.header); a.StatusCode != c.status {
+			t.Errorf("%s: %d, want %d", name, a.StatusCode, c.status)
+		}
+	}
+	if a := w.ask(t, "ann", "POST", "/mcp", call(1, "who"), session); !strings.Contains(a.text, "ann on "+strings.TrimPrefix(session, "Mcp-Session-Id: ")) {
+		t.Errorf("its owner is answered %s", a.text)
+	}
+	if a := w.ask(t, "ann", "DELETE", "/mcp", "", session); a.StatusCode != 200 {
+		t.Errorf("its end: %d", a.StatusCode)
+	}
+	if a := w.ask(t, "ann", "POST", "/mcp", call(1, "who"), session); a.StatusCode != 404 {
+		t.Errorf("after its end: %d", a.StatusCode)
+	}
+	w.awaitOver(t, "ann", 1)
+}
+
+func TestWhatIsNoMessage(t *testing.T) {
+	w := newWorld(t, Options{})
+	session := w.open(t, "ann")
+	_, address := w.stream(t, "ann")
+	for body, status := range map[string]int{
+		"": 400, "x": 400, "[]": 400, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`: 400, `{"method":5}`: 400, "{}{}": 400,
+		strings.Repeat(" ", 10_001): 413,
+	} {
+		for _, path := range []string{"/mcp", address} {
+			if a := w.ask(t, "ann", "POST", path, body, session); a.StatusCode != status {
+				t.Errorf("%.20q to %.5s: %d %s, want %d", body, path, a.StatusCode, a.text, status)
+			}
+		}
+	}
+}
+
+// ways are those in which a call can be made, so that it waits.
+func ways(t *testing.T, w *world, user string) map[string]func() (leave func()) {
+	t.Helper()
+	posted := func(body string, headers ...string) func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, _ := http.NewRequestWithContext(ctx, "POST", w.url+"/mcp", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("User", user)
+		for _, header := range headers {
+			name, value, _ := strings.Cut(header, ": ")
+			r.Header.Set(name, value)
+		}
+		go func() {
+			if response, err := http.DefaultClient.Do(r); err == nil {
+				response.Body.Close()
+			}
+		}()
+		return cancel
+	}
+	return map[string]func() func(){
+		"streamable": func() func() { return posted(call(7, "wait"), w.open(t, user)) },
+		"modern":     func() func() { return posted(modernCall(7, "wait"), modernHeaders("wait")...) },
+		"SSE": func() func() {
+			stream, address := w.stream(t, user)
+			w.ask(t, user, "POST", address, call(7, "wait"))
+			return stream.leave
+		},
+	}
+}
+
+func TestAClientThatGoesEndsItsCalls(t *testing.T) {
+	w := newWorld(t, Options{})
+	for name, begin := range ways(t, w, "ann") {
+		leave := begin()
+		awaits(t, w.began, "ann")
+		leave()
+		t.Log(name)
+		awaits(t, w.ended, "ann withdrawn")
+	}
+}
+
+// Nobody's cancellation ends another's call, whichever way either takes, though the calls have one number.
+func TestNobodyCancelsAnothersCall(t *testing.T) {
+	w := newWorld(t, Options{})
+	for _, begin := range ways(t, w, "ann") {
+		begin()
+		awaits(t, w.began, "ann")
+	}
+	modern := strings.Replace(modernCall(0, "x"), `"id":0,"method":"tools/call","params":{"name":"x"`, `"method":"notifications/cancelled","params":{"requestId":7`, 1)
+	_, address := w.stream(t, "bob")
+	for name, a := range map[string]*answer{
+		"modern":                 w.ask(t, "bob", "POST", "/mcp", modern, "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: notifications/cancelled"),
+		"modern by header alone": w.ask(t, "bob", "POST", "/mcp", cancelled(7), "Mcp-Protocol-Version: 2026-07-28"),
+		"modern by body alone":   w.ask(t, "bob", "POST", "/mcp", modern),
+		"streamable":             w.ask(t, "bob", "POST", "/mcp", cancelled(7), w.open(t, "bob")),
+		"another of ann's":       w.ask(t, "ann", "POST", "/mcp", cancelled(7), w.open(t, "ann")),
+		"SSE":                    w.ask(t, "bob", "POST", address, cancelled(7)),
+	} {
+		if a.StatusCode != 202 {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.text)
+		}
+	}
+	close(w.release)
+	for range 3 {
+		awaits(t, w.ended, "ann released")
+	}
+}
+
+func TestCancelledByItsClient(t *testing.T) {
+	w := newWorld(t, Options{})
+	session := w.open(t, "ann")
+	go w.begin(t, "ann", "POST", "/mcp", call(7, "wait"), session)
+	awaits(t, w.began, "ann")
+	w.ask(t, "ann", "POST", "/mcp", cancelled(7), session)
+	awaits(t, w.ended, "ann withdrawn")
+
+	stream, address := w.stream(t, "ann")
+	w.ask(t, "ann", "POST", address, call(7, "wait"))
+	awaits(t, w.began, "ann")
+	w.ask(t, "ann", "POST", address, cancelled(7))
+	awaits(t, w.ended, "ann withdrawn")
+	w.ask(t, "ann", "POST", address, call(8, "who"))
+	if stream.line(t); !strings.Contains(stream.line(t), `"id":8`) {
+		t.Error("a call that was withdrawn has been answered")
+	}
+}
+
+func TestTheEndOfASessionEndsItsCalls(t *testing.T) {
+	w := newWorld(t, Options{})
+	session := w.open(t, "ann")
+	listening := w.begin(t, "ann", "GET", "/mcp", "", session)
+	go w.begin(t, "ann", "POST", "/mcp", call(7, "wait"), session)
+	awaits(t, w.began, "ann")
+	w.ask(t, "ann", "DELETE", "/mcp", "", session)
+	awaits(t, w.ended, "ann withdrawn")
+	if line := listening.line(t); line != "end" {
+		t.Errorf("its stream goes on with %q", line)
+	}
+	w.awaitOver(t, "ann", 1)
+}
+
+func TestSessionsPerPrincipal(t *testing.T) {
+	w := newWorld(t, Options{SessionsPerPrincipal: 2})
+	first := w.open(t, "ann")
+	second := w.open(t, "ann")
+	w.ask(t, "ann", "POST", "/mcp", call(1, "who"), first)
+	third := w.open(t, "ann") // in place of the one not used for longest
+	for session, status := range map[string]int{first: 200, second: 404, third: 200} {
+		if a := w.ask(t, "ann", "POST", "/mcp", call(1, "who"), session); a.StatusCode != status {
+			t.Errorf("%d, want %d", a.StatusCode, status)
+		}
+	}
+	w.awaitOver(t, "ann", 1)
+	for _, session := range []string{first, third} {
+		w.begin(t, "ann", "GET", "/mcp", "", session)
+	}
+	if a := w.ask(t, "ann", "POST", "/mcp", initializeBody); a.StatusCode != 429 {
+		t.Errorf("a third while two are in use: %d %s", a.StatusCode, a.text)
+	}
+	if a := w.ask(t, "ann", "GET", "/sse", ""); a.StatusCode != 429 {
+		t.Errorf("a stream while two are in use: %d %s", a.StatusCode, a.text)
+	}
+	w.open(t, "bob")
+}
+
+func TestIdleSessionsEnd(t *testing.T) {
+	w := newWorld(t, Options{IdleTimeout: 50 * time.Millisecond})
+	busy := w.open(t, "bob")
+	w.begin(t, "bob", "GET", "/mcp", "", busy)
+	w.open(t, "ann")
+	w.awaitOver(t, "ann", 1)
+	if a := w.ask(t, "bob", "POST", "/mcp", call(1, "who"), busy); a.StatusCode != 200 {
+		t.Errorf("one that is in use: %d", a.StatusCode)
+	}
+}
+
+// The library forgets a session too, also one that ends while it begins.
+func TestTheLibraryForgets(t *testing.T) {
+	w := newWorld(t, Options{SessionsPerPrincipal: 1})
+	var ids []string
+	for range 50 {
+		ids = append(ids, strings.TrimPrefix(w.open(t, "ann"), "Mcp-Session-Id: "))
+	}
+	known := func() (count int) {
+		for _, id := range ids {
+			if w.mcp.SendNotificationToSpecificClient(id, "x", nil) == nil {
+				count++
+			}
+		}
+		return count
+	}
+	for deadline := time.Now().Add(patience); known() != 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it knows %d, want the one that is open", known())
+		}
+	}
+}
+
+func TestStreamsShowThatTheyLive(t *testing.T) {
+	w := newWorld(t, Options{Heartbeat: 10 * time.Millisecond})
+	stream, address := w.stream(t, "ann")
+	session := w.open(t, "ann")
+	listening := w.begin(t, "ann", "GET", "/mcp", "", session)
+	for name, a := range map[string]*answer{"SSE": stream, "streamable": listening} {
+		if line := a.line(t); line != ": still here" {
+			t.Errorf("%s: %q", name, line)
+		}
+		if a.Header.Get("X-Accel-Buffering") != "no" || a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: %v", name, a.Header)
+		}
+	}
+	w.ask(t, "ann", "POST", address, call(1, "who"))
+	for line := stream.line(t); line != "event: message"; line = stream.line(t) {
+		if line != ": still here" {
+			t.Fatalf("got %q", line)
+		}
+	}
+}
+
+func TestNoticesComeBeforeTheAnswer(t *testing.T) {
+	w := newWorld(t, Options{})
+	stream, address := w.stream(t, "ann")
+	for range 20 {
+		w.ask(t, "ann", "POST", address, call(5, "tell"))
+		for _, want := range []string{`"progress":0`, `"progress":1`, `"progress":2`, `"id":5`} {
+			if stream.line(t) != "event: message" {
+				t.Fatal("no event")
+			}
+			if line := stream.line(t); !strings.Contains(line, want) {
+				t.Fatalf("got %s, want %s", line, want)
+			}
+		}
+	}
+}
+
+func TestAPanicIsAnswered(t *testing.T) {
+	w := newWorld(t, Options{})
+	stream, address := w.stream(t, "ann")
+	w.ask(t, "ann", "POST", address, call(5, "panic"))
+	stream.line(t)
+	if line := stream.line(t); !strings.Contains(line, `"id":5`) || strings.Contains(line, "a fault\"") {
+		t.Errorf("got %s", line)
+	}
+}
+
+func TestCallsOnAConnectionAreBounded(t *testing.T) {
+	w := newWorld(t, Options{})
+	_, address := w.stream(t, "ann")
+	for id := range maxCalls {
+		w.ask(t, "ann", "POST", address, call(id, "wait"))
+	}
+	if a := w.ask(t, "ann", "POST", address, call(maxCalls, "who")); a.StatusCode != 429 {
+		t.Errorf("one more: %d", a.StatusCode)
+	}
+	close(w.release)
+}
+
+func TestPrefix(t *testing.T) {
+	w := newWorld(t, Options{Prefix: "/tools"})
+	a := w.begin(t, "ann", "GET", "/sse", "")
+	if a.line(t); !strings.HasPrefix(a.line(t), "data: /tools/messages/?session_id=") {
+		t.Error("the address is not below the proxy's path")
+	}
+}
+
+func TestDrain(t *testing.T) {
+	w := newWorld(t, Options{})
+	session := w.open(t, "ann")
+	listening := w.begin(t, "ann", "GET", "/mcp", "", session)
+	quiet, _ := w.stream(t, "ann")
+	stream, address := w.stream(t, "ann")
+	w.ask(t, "ann", "POST", address, call(5, "wait"))
+	awaits(t, w.began, "ann")
+	w.Drain()
+	for name, a := range map[string]*answer{"streamable": listening, "SSE": quiet} {
+		if line := a.line(t); line != "end" {
+			t.Errorf("%s goes on with %q", name, line)
+		}
+	}
+	if a := w.ask(t, "ann", "POST", "/mcp", initializeBody); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+		t.Errorf("a new session: %d", a.StatusCode)
+	}
+	if a := w.ask(t, "ann", "POST", "/mcp", call(1, "who"), session); a.StatusCode != 200 {
+		t.Errorf("a call of an open session: %d", a.StatusCode)
+	}
+	close(w.release)
+	if stream.line(t); !strings.Contains(stream.line(t), `"id":5`) || stream.line(t) != "end" {
+		t.Error("the call under way was not answered, or its stream goes on")
+	}
+	w.Close()
+	w.awaitOver(t, "ann", 3)
+}
+
+func FuzzMessages(f *testing.F) {
+	f.Add([]byte(initializeBody), "", "", "")
+	f.Add([]byte(modernCall(1, "who")), "", "2026-07-28", "tools/call")
+	f.Add([]byte(cancelled(7)), "x", "2025-11-25", "")
+	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}`), "", "2026-07-29", "subscriptions/listen")
+	w := newWorld(f, Options{})
+	f.Fuzz(func(t *testing.T, body []byte, session, version, method string) {
+		ctx, cancel := context.WithTimeout(core.WithPrincipal(t.Context(), core.Principal{ID: "ann"}), 50*time.Millisecond)
+		defer cancel()
+		for path, handler := range map[string]http.Handler{"/mcp": w.Streamable(), MessagesPath + "?session_id=x": w.Messages()} {
+			r := httptest.NewRequestWithContext(ctx, "POST", path, bytes.NewReader(body))
+			r.Header = http.Header{
+				"Content-Type": {"application/json"}, "Mcp-Session-Id": {session}, "Mcp-Protocol-Version": {version}, "Mcp-Method": {method},
+			}
+			answered := httptest.NewRecorder()
+			handler.ServeHTTP(answered, r)
+			if answered.Code >= 500 {
+				t.Errorf("%d %s", answered.Code, answered.Body)
+			}
+		}
+	})
+}
