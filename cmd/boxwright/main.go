@@ -78,11 +78,16 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// settingFlags are flags that lead to settings. Those of single settings have the key's name in settings.
+// settingFlags are flags that lead to settings.
 type settingFlags struct {
 	file     string
-	settings map[string]*string
+	settings map[string]settingFlag // by key
 	set      []string
+}
+
+type settingFlag struct {
+	name  string
+	value *string
 }
 
 // add gives the command the flags for all settings.
@@ -92,13 +97,16 @@ func (f *settingFlags) add(c *cobra.Command) {
 }
 
 func serveCommand() *cobra.Command {
-	flags := settingFlags{settings: map[string]*string{}}
+	flags := settingFlags{settings: map[string]settingFlag{}}
 	c := &cobra.Command{
 		Use:     "serve",
 		Aliases: []string{"stdio"},
-		Short:   "Serve MCP on standard input and output",
+		Short:   "Serve MCP on standard input and output, or over HTTP",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if c.CalledAs() == "stdio" && !c.Flags().Changed("transport") {
+				_ = c.Flags().Set("transport", config.TransportStdio)
+			}
 			settings, err := flags.load(c)
 			if err != nil {
 				return err
@@ -107,11 +115,12 @@ func serveCommand() *cobra.Command {
 		},
 	}
 	flags.add(c)
-	for key, usage := range map[string]string{
-		"backend":   "the backend that makes boxes: auto, docker, podman, gvisor, or one of the settings' own",
-		"transport": "how clients talk to the server: stdio",
+	for _, f := range []struct{ name, key, usage string }{
+		{"backend", "backend", "the backend that makes boxes: auto, docker, podman, gvisor, or one of the settings' own"},
+		{"transport", "transport", "how clients talk to the server: stdio, http or both"},
+		{"listen", "http.listen", "where to listen for HTTP, such as 127.0.0.1:8181"},
 	} {
-		flags.settings[key] = c.Flags().String(key, "", usage)
+		flags.settings[f.key] = settingFlag{f.name, c.Flags().String(f.name, "", f.usage)}
 	}
 	return c
 }
@@ -129,9 +138,9 @@ func (f settingFlags) load(c *cobra.Command) (config.Config, error) {
 		}
 		source.Flags[key] = value
 	}
-	for key, value := range f.settings {
-		if c.Flags().Changed(key) {
-			source.Flags[key] = *value
+	for key, flag := range f.settings {
+		if c.Flags().Changed(flag.name) {
+			source.Flags[key] = *flag.value
 		}
 	}
 	settings, err := config.Load(source)

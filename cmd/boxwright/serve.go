@@ -76,12 +76,43 @@ func serve(ctx context.Context, settings config.Config) (err error) {
 		Server:       system.instance.Server,
 		Log:          log,
 	})
-	if info, err := os.Stdin.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-		log.Info("waiting for an MCP client on standard input; clients start this command by themselves")
-	}
-	return stdio.Serve(ctx, server.MCPServer, os.Stdin, os.Stdout, //nolint:forbidigo // handed to the transport, which it belongs to
-		stdio.Options{InFlight: server.InFlight, Unwanted: mcp.IsWithdrawn, Log: log})
+	return speak(ctx, settings, system, server)
 }
 
-// localTenant owns what the one client of a stdio server makes.
+// speak serves on the transports that the settings name, until one of them ends or ctx does.
+func speak(ctx context.Context, settings config.Config, system *system, server *mcp.Server) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var ways []func(context.Context) error
+	if settings.UsesHTTP() {
+		web, err := openHTTP(ctx, settings, system, server, nil)
+		if err != nil {
+			return err
+		}
+		ways = append(ways, web.serve)
+	}
+	if settings.UsesStdio() {
+		ways = append(ways, func(ctx context.Context) error { return speakStdio(ctx, system, server) })
+	}
+	ended := make(chan error, len(ways))
+	for _, serve := range ways {
+		go func() { ended <- serve(ctx) }()
+	}
+	var err error
+	for range ways {
+		err = errors.Join(err, <-ended)
+		end()
+	}
+	return err
+}
+
+func speakStdio(ctx context.Context, system *system, server *mcp.Server) error {
+	if info, err := os.Stdin.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+		system.log.Info("waiting for an MCP client on standard input; clients start this command by themselves")
+	}
+	return stdio.Serve(ctx, server.MCPServer, os.Stdin, os.Stdout, //nolint:forbidigo // handed to the transport, which it belongs to
+		stdio.Options{InFlight: server.InFlight, Unwanted: mcp.IsWithdrawn, Log: system.log})
+}
+
+// localTenant owns what is made where nobody is asked who they are: on stdio, and over HTTP without keys.
 const localTenant = "local"
