@@ -62,7 +62,12 @@ func serve(ctx context.Context, settings config.Config) (err error) {
 		defer cancel()
 		err = errors.Join(err, system.close(closing))
 	}()
-	server := mcp.New(system.service, system.artifacts, mcp.Options{
+	return speak(ctx, settings, system, newServer(settings, system))
+}
+
+// newServer presents the use cases.
+func newServer(settings config.Config, system *system) *mcp.Server {
+	return mcp.New(system.service, system.artifacts, mcp.Options{
 		Version:      version,
 		DefaultImage: settings.Images.Default,
 		Images:       settings.Images.Allow,
@@ -74,9 +79,8 @@ func serve(ctx context.Context, settings config.Config) (err error) {
 		SyncLimit:    settings.Runs.SyncLimit.Std(),
 		Tenant:       localTenant,
 		Server:       system.instance.Server,
-		Log:          log,
+		Log:          system.log,
 	})
-	return speak(ctx, settings, system, server)
 }
 
 // speak serves on the transports that the settings name, until one of them ends or ctx does.
