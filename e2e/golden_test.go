@@ -12,7 +12,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestTranscripts plays the conversations of testdata/mcp. In each file, "in" is what the client
+// TestTranscripts plays the conversations of testdata/mcp, over each transport. In each file, "in" is what the client
 // sends, a JSON-RPC message a line; "out" is what the server answers, without what differs from
 // run to run. A request is sent when the one before it has been answered. Lines of "in" that begin
 // with # direct the play:
@@ -44,6 +44,11 @@ func TestTranscripts(t *testing.T) {
 				config = string(sections["config"].Data)
 			}
 			got := converse(t, connect(t, setup{config: config}), string(sections["in"].Data))
+			for _, way := range []string{overStreamable, overSSE} {
+				if other := converse(t, connect(t, setup{config: config, transport: way}), string(sections["in"].Data)); !bytes.Equal(got, other) {
+					t.Errorf("over %s it goes another way:\n%s\nwhere it is on stdio\n%s", way, other, got)
+				}
+			}
 			if *update {
 				sections["out"].Data = got
 				if err := os.WriteFile(name, txtar.Format(archive), 0o644); err != nil {

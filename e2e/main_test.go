@@ -111,7 +111,7 @@ func absence(what string) string {
 		}
 		return ""
 	case "clients":
-		for _, name := range []string{"BOXWRIGHT_CLIENT_MCP1", "BOXWRIGHT_CLIENT_MCP2", "BOXWRIGHT_INSPECTOR"} {
+		for _, name := range []string{"BOXWRIGHT_CLIENT_MCP1", "BOXWRIGHT_CLIENT_MCP2", "BOXWRIGHT_CLIENT_FASTMCP", "BOXWRIGHT_INSPECTOR"} {
 			if _, err := os.Stat(os.Getenv(name)); err != nil {
 				return name + " names no program; hack/clients.sh prints it"
 			}

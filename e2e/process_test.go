@@ -28,6 +28,8 @@ type setup struct {
 	env      []string // added to the environment
 	programs string   // the folder of the executables; "" is that of all tests
 	unpooled bool     // the test looks at boxes: none is to wait in a pool
+
+	transport string // overStdio, or the server listens; the client is the test's matter then
 }
 
 // process is a server that runs.
@@ -38,6 +40,7 @@ type process struct {
 	stdout io.ReadCloser
 	stderr *lockedBuffer
 	gone   chan struct{} // closed when it has ended and all its output was read
+	serves bool          // over HTTP: it does not end with its input
 
 	mu  sync.Mutex
 	bad []string // lines of stdout that are not JSON-RPC
@@ -62,6 +65,9 @@ func launch(t *testing.T, s setup, eat func(line []byte)) *process {
 	p.cmd.Env = append(here().Environment(work), "BOXWRIGHT_STORAGE_DIR="+p.dir, "BOXWRIGHT_RUNS_SYNC_LIMIT=4m")
 	if s.unpooled {
 		p.cmd.Env = append(p.cmd.Env, "BOXWRIGHT_POOL_ENABLED=false")
+	}
+	if p.serves = s.transport != overStdio; p.serves {
+		p.cmd.Env = append(p.cmd.Env, "BOXWRIGHT_TRANSPORT=http", "BOXWRIGHT_HTTP_LISTEN=127.0.0.1:0")
 	}
 	p.cmd.Env = append(p.cmd.Env, s.env...)
 	p.cmd.Stderr = p.stderr
@@ -132,10 +138,13 @@ func notJSONRPC(line []byte) string {
 	return ""
 }
 
-// end closes the server's input, unless it is gone already, and checks how it goes.
+// end closes the server's input, or tells it to end, unless it is gone already, and checks how it goes.
 func (p *process) end(t *testing.T) {
 	t.Helper()
 	_ = p.stdin.Close()
+	if p.serves {
+		p.signal(t, syscall.SIGTERM)
+	}
 	if t.Failed() {
 		_ = p.stdout.Close() // a call may still be under way
 	}

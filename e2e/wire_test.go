@@ -13,6 +13,7 @@ import (
 type wire struct {
 	*process
 	inbox chan message
+	http  *httpWire // nil on stdio
 }
 
 // message is one line from the server.
@@ -30,13 +31,19 @@ type message struct {
 func connect(t *testing.T, s setup) *wire {
 	t.Helper()
 	w := &wire{inbox: make(chan message, 10_000)}
-	w.process = launch(t, s, func(line []byte) {
-		m := message{line: bytes.Clone(line)}
-		if json.Unmarshal(line, &m) == nil { // what is not JSON-RPC fails the test at its end
-			w.inbox <- m
-		}
-	})
+	w.process = launch(t, s, w.take)
+	if s.transport != overStdio {
+		w.http = dialHTTP(t, w.process, s.transport, w.take)
+	}
 	return w
+}
+
+// take puts a line of the server's into the inbox.
+func (w *wire) take(line []byte) {
+	m := message{line: bytes.Clone(line)}
+	if json.Unmarshal(line, &m) == nil { // what is not JSON-RPC fails the test at its end
+		w.inbox <- m
+	}
 }
 
 // handshake initialises a session, as clients up to 2025-11-25 do.
@@ -52,6 +59,10 @@ func (w *wire) sendf(t *testing.T, format string, values ...any) {
 	line := format
 	if len(values) > 0 {
 		line = fmt.Sprintf(format, values...)
+	}
+	if w.http != nil {
+		w.http.send(t, []byte(line))
+		return
 	}
 	if _, err := w.stdin.Write([]byte(line + "\n")); err != nil {
 		t.Fatal(err)

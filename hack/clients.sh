@@ -10,6 +10,7 @@
 UV=0.13.9
 MCP1=1.30.0
 MCP2=2.3.0
+FASTMCP=4.2.3
 INSPECTOR=2.12.0
 
 main() {
@@ -20,9 +21,11 @@ main() {
   print BOXWRIGHT_CLIENT_MCP1 "mcp-$MCP1/bin/python"
   [ "${1:-all}" = all ] || return 0
   once "mcp-$MCP2" python_client "mcp==$MCP2"
+  once "fastmcp-$FASTMCP" python_client "fastmcp==$FASTMCP"
   once "uv-$UV" python_client "uv==$UV"
   once "inspector-$INSPECTOR" inspector
   print BOXWRIGHT_CLIENT_MCP2 "mcp-$MCP2/bin/python"
+  print BOXWRIGHT_CLIENT_FASTMCP "fastmcp-$FASTMCP/bin/python"
   print BOXWRIGHT_UV "uv-$UV/bin/uv"
   print BOXWRIGHT_INSPECTOR "inspector-$INSPECTOR/mcp-inspector"
 }

@@ -1,4 +1,4 @@
-"""Drives the server with version 1 of the Python client: mcp1.py COMMAND [ARGUMENT...]"""
+"""Drives the server with version 1 of the Python client: mcp1.py COMMAND [ARGUMENT...], or mcp1.py URL"""
 
 import asyncio
 import base64
@@ -7,7 +7,9 @@ import sys
 
 from mcp import ClientSession, McpError, StdioServerParameters
 from mcp import types
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamablehttp_client
 
 TOOL = "run_python_ephemeral"
 
@@ -86,10 +88,17 @@ async def leave_in_flight(session):
     await asyncio.gather(call, return_exceptions=True)
 
 
-async def main(command, *arguments):
-    server = StdioServerParameters(command=command, args=list(arguments), env=dict(os.environ))
+def connect(command, *arguments):
+    if command.endswith("/sse"):
+        return sse_client(command)
+    if command.startswith("http://"):
+        return streamablehttp_client(command)
+    return stdio_client(StdioServerParameters(command=command, args=list(arguments), env=dict(os.environ)))
+
+
+async def main(*arguments):
     for last in cancellation, leave_in_flight:
-        async with stdio_client(server) as streams, ClientSession(*streams) as session:
+        async with connect(*arguments) as streams, ClientSession(*streams[:2]) as session:
             started = await session.initialize()
             assert started.serverInfo.name == "boxwright", started
             await listing(session)

@@ -1,4 +1,4 @@
-"""Drives the server with version 2 of the Python client: mcp2.py COMMAND [ARGUMENT...]"""
+"""Drives the server with version 2 of the Python client: mcp2.py COMMAND [ARGUMENT...], or mcp2.py URL"""
 
 import asyncio
 import base64
@@ -6,6 +6,7 @@ import os
 import sys
 
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.sse import sse_client
 
 TOOL = "run_python_ephemeral"
 
@@ -65,10 +66,17 @@ async def cancel(client):
     await asyncio.gather(call, return_exceptions=True)
 
 
-async def main(command, *arguments):
-    server = StdioServerParameters(command=command, args=list(arguments), env=dict(os.environ))
+def target(command, *arguments):
+    if command.endswith("/sse"):
+        return sse_client(command)
+    if command.startswith("http://"):
+        return command
+    return StdioServerParameters(command=command, args=list(arguments), env=dict(os.environ))
+
+
+async def main(*arguments):
     for mode in "auto", "legacy":
-        async with Client(server, mode=mode) as client:
+        async with Client(target(*arguments), mode=mode) as client:
             await listing(client)
             await calls(client)
             await progress(client)
@@ -76,7 +84,7 @@ async def main(command, *arguments):
             await cancel(client)
             after = await client.call_tool(TOOL, {"code": "print('after')"})
             assert after.structured_content["stdout"] == "after\n", after
-        async with Client(server, mode=mode) as client:
+        async with Client(target(*arguments), mode=mode) as client:
             await cancel(client)  # and leave at once
     print("all well")
 
