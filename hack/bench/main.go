@@ -121,6 +121,7 @@ type measured struct {
 	place   *benchPlace
 	server  *mcpServer // as it comes, with a box that waits
 	cold    *mcpServer // without
+	remote  *mcpServer // as it comes, over streamable HTTP
 	boxes   *boxes
 	figures *table
 	times   map[string][]time.Duration
@@ -140,6 +141,9 @@ func open(ctx context.Context, name, state string, figures *table) (*measured, e
 	if m.cold, err = startServer(ctx, p, "--set", "pool.enabled=false"); err != nil {
 		return nil, err
 	}
+	if m.remote, err = startRemote(ctx, p); err != nil {
+		return nil, err
+	}
 	m.boxes, err = openBoxes(ctx, p, filepath.Base(state))
 	return m, err
 }
@@ -148,7 +152,7 @@ func (m *measured) close() error {
 	if m.boxes != nil {
 		m.boxes.close()
 	}
-	return errors.Join(m.server.Close(), m.cold.Close())
+	return errors.Join(m.server.Close(), m.cold.Close(), m.remote.stop())
 }
 
 func (m *measured) set(row, format string, args ...any) {
@@ -176,6 +180,9 @@ func (m *measured) round(ctx context.Context, counts bool) error {
 	for range warm {
 		time.Sleep(refill)
 		if err := timed("warm", func() error { return m.call(ctx, m.server, "warm", times) }); err != nil {
+			return err
+		}
+		if err := timed("remote", func() error { return m.call(ctx, m.remote, "remote", times) }); err != nil {
 			return err
 		}
 	}
@@ -215,6 +222,8 @@ func (m *measured) report() {
 			m.set(kind+": "+phase, "%s", ms(quantile(m.times[kind+": "+phase], .5)))
 		}
 	}
+	m.set("warm one-shot over streamable HTTP", "%s", spread(m.times["remote"]))
+	m.set("HTTP adds to stdio's median", "%s", ms(quantile(m.times["remote"], .5)-quantile(m.times["warm"], .5)))
 	m.set("the bare engine's own run", "%s", spread(m.times["bare"]))
 	m.set("cold to bare, ratio", "%.2f", ratio(m.times["cold"], m.times["bare"]))
 	for _, step := range []string{"create", "dial", "first run", "destroy"} {
