@@ -56,7 +56,7 @@ func dialHTTP(t *testing.T, p *process, way string, eat func(line []byte)) *http
 	if way == overStreamable {
 		return h
 	}
-	response := h.do(t, "GET", "/sse", nil)
+	response := h.do(t, "GET", "/sse", nil) //nolint:bodyclose // below
 	connected := make(chan string, 1)
 	go func() {
 		defer response.Body.Close()
@@ -118,7 +118,7 @@ func (h *httpWire) send(t *testing.T, line []byte) {
 		if path == "" {
 			path = "/mcp"
 		}
-		if response := h.do(t, "POST", path, line); response != nil {
+		if response := h.do(t, "POST", path, line); response != nil { //nolint:bodyclose // read does it
 			h.read(response)
 		}
 	}
@@ -208,7 +208,9 @@ func TestASandboxOfAConnection(t *testing.T) {
 			t.Errorf("%s: the connection has no sandbox of its own: %s", way, r.raw)
 		}
 		if way == overStreamable {
-			if response := w.http.do(t, "DELETE", "/mcp", nil); response.StatusCode != http.StatusOK {
+			response := w.http.do(t, "DELETE", "/mcp", nil)
+			response.Body.Close()
+			if response.StatusCode != http.StatusOK {
 				t.Errorf("its end: %d", response.StatusCode)
 			}
 		}

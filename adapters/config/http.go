@@ -37,7 +37,7 @@ type HTTP struct {
 	SessionsPerPrincipal int64 `koanf:"sessions_per_principal"`
 	// SessionIdleTimeout is how long an MCP session stays that nobody uses.
 	SessionIdleTimeout Duration `koanf:"session_idle_timeout"`
-	// RequestsPerMinute bounds the requests of each principal. 0: no bound.
+	// RequestsPerMinute bounds the requests of each principal, where there are keys. 0: no bound.
 	RequestsPerMinute int64 `koanf:"requests_per_minute"`
 	// DrainTimeout is how long calls under way may go on when the server ends.
 	DrainTimeout Duration `koanf:"drain_timeout"`
@@ -58,7 +58,7 @@ func (c Config) UsesHTTP() bool { return c.Transport != TransportStdio }
 
 func defaultHTTP() HTTP {
 	return HTTP{
-		Listen: "127.0.0.1:8181", BodyLimit: 32 << 20, SessionsPerPrincipal: 100, SessionIdleTimeout: seconds(3600),
+		Listen: "127.0.0.1:8181", BodyLimit: 32 << 20, SessionsPerPrincipal: 1000, SessionIdleTimeout: seconds(3600),
 		RequestsPerMinute: 6000, DrainTimeout: seconds(20),
 		AllowedHosts: []string{}, AllowedOrigins: []string{}, TrustedProxies: []string{},
 	}

@@ -134,7 +134,8 @@ func (s *Server) refusalOf(err error) *refusal {
 	case core.ErrUnavailable, core.ErrTimeout, core.ErrCancelled:
 		s.options.Log.Warn("nobody can be authenticated", "error", err)
 		return &refusal{status: http.StatusServiceUnavailable, message: "who calls cannot be found out now", retry: 5 * time.Second}
+	default:
+		s.options.Log.Error("nobody can be authenticated", "error", err)
+		return refusef(http.StatusInternalServerError, "who calls cannot be found out, by a fault of this server")
 	}
-	s.options.Log.Error("nobody can be authenticated", "error", err)
-	return refusef(http.StatusInternalServerError, "who calls cannot be found out, by a fault of this server")
 }

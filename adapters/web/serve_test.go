@@ -62,6 +62,9 @@ func TestSocket(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode() != fs.ModeSocket|0o600 {
 		t.Errorf("it is %v, %v", info.Mode(), err)
 	}
+	if listener.Addr().String() != path {
+		t.Errorf("it says that it is at %s", listener.Addr())
+	}
 	if _, err := listen.Open(false); err == nil || !strings.Contains(err.Error(), "another server listens") {
 		t.Errorf("a second server: %v", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -122,7 +123,7 @@ func (u *tenant) connect(address string, streamable bool) {
 	if err != nil {
 		u.Fatal(err)
 	}
-	u.Cleanup(func() { _ = u.Client.Close() })
+	u.Cleanup(func() { _ = u.Close() })
 	if err := u.Start(u.Context()); err != nil {
 		u.Fatal(err)
 	}
@@ -172,9 +173,7 @@ func (u *tenant) trespass() {
 		answers := map[string]string{}
 		for _, id := range []string{u.known.pick(u.other, false, u.rand), nobodys(false)} {
 			arguments := map[string]any{try.argument: id}
-			for name, value := range try.more {
-				arguments[name] = value
-			}
+			maps.Copy(arguments, try.more)
 			answers[strings.ReplaceAll(u.use(try.tool, arguments), id, "ID")] = id
 		}
 		if len(answers) != 1 {

@@ -26,6 +26,7 @@ type connection struct {
 	logLevel atomic.Value
 
 	mu           sync.Mutex
+	cancels      map[string]*context.CancelFunc // of calls, by id as it came
 	client       mcp.Implementation
 	capabilities mcp.ClientCapabilities
 }
@@ -38,28 +39,51 @@ var (
 func newConnection(s *session) *connection {
 	return &connection{
 		session: s, notices: make(chan mcp.JSONRPCNotification, 100),
-		answers: make(chan []byte), calls: make(chan struct{}, maxCalls),
+		answers: make(chan []byte), calls: make(chan struct{}, maxCalls), cancels: map[string]*context.CancelFunc{},
 	}
 }
 
-// begin takes a place for a message, until done is called.
-func (c *connection) begin() (done func(), err error) {
+// begin takes a place for a message, until done is called. The context is of its call: it ends with the session, or
+// when the call is withdrawn.
+func (c *connection) begin(id json.RawMessage) (ctx context.Context, done func(), err error) {
 	c.mu.Lock() // against close
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {
-		return nil, core.Errorf(core.ErrNotFound, "the stream has ended").WithHint("open /sse")
+		return nil, nil, core.Errorf(core.ErrNotFound, "the stream has ended").WithHint("open /sse")
 	}
 	select {
 	case c.calls <- struct{}{}:
 	default:
-		return nil, core.Errorf(core.ErrExhausted, "%d calls are under way on this connection; no more are taken", maxCalls)
+		return nil, nil, core.Errorf(core.ErrExhausted, "%d calls are under way on this connection; no more are taken", maxCalls)
 	}
 	c.serving.Add(1)
-	return func() {
+	ctx, cancel := context.WithCancel(c.ctx)
+	c.cancels[string(id)] = &cancel
+	return ctx, func() {
+		cancel()
+		c.forget(id, &cancel)
 		<-c.calls
 		c.answer(nil) // whoever waits for the last call to end looks now
 		c.serving.Done()
 	}, nil
+}
+
+// withdraw ends the call with that id, if there is one.
+func (c *connection) withdraw(id json.RawMessage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cancel := c.cancels[string(id)]; cancel != nil {
+		(*cancel)()
+	}
+}
+
+// forget is of a call that has ended. A client that gives an id twice at a time withdraws the later call by it.
+func (c *connection) forget(id json.RawMessage, cancel *context.CancelFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cancels[string(id)] == cancel {
+		delete(c.cancels, string(id))
+	}
 }
 
 // close waits for what is served. The session has ended before.

@@ -20,7 +20,7 @@ import (
 
 // Options bound the sessions. The zero value of a number is its default.
 type Options struct {
-	// SessionsPerPrincipal is how many sessions and streams a principal may have open; 100 by default.
+	// SessionsPerPrincipal is how many sessions and streams a principal may have open; 1000 by default.
 	SessionsPerPrincipal int
 	// IdleTimeout is how long a session stays that nobody uses; an hour by default.
 	IdleTimeout time.Duration
@@ -37,7 +37,7 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	if o.SessionsPerPrincipal == 0 {
-		o.SessionsPerPrincipal = 100
+		o.SessionsPerPrincipal = 1000
 	}
 	if o.IdleTimeout == 0 {
 		o.IdleTimeout = time.Hour

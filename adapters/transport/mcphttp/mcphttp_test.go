@@ -40,6 +40,7 @@ func TestASessionIsItsOwners(t *testing.T) {
 		"nobody, stream":                {"", "GET", "/sse", "", 401},
 		"nobody, message":               {"", "POST", address, "", 401},
 		"a method that there is not":    {"ann", "PUT", "/mcp", session, 405},
+		"the headers of a stream":       {"ann", "HEAD", "/sse", "", 405},
 		"the stream of a later edition": {"ann", "GET", "/mcp", "Mcp-Protocol-Version: 2026-07-28", 405},
 	} {
 		if a := w.begin(t, c.user, c.method, c.path, call(1, "who"), c.header); a.StatusCode != c.status {
@@ -55,7 +56,7 @@ func TestASessionIsItsOwners(t *testing.T) {
 	if a := w.ask(t, "ann", "POST", "/mcp", call(1, "who"), session); a.StatusCode != 404 {
 		t.Errorf("after its end: %d", a.StatusCode)
 	}
-	w.awaitOver(t, "ann", 1)
+	w.awaitOver(t, 1)
 }
 
 func TestWhatIsNoMessage(t *testing.T) {
@@ -77,25 +78,9 @@ func TestWhatIsNoMessage(t *testing.T) {
 // ways are those in which a call can be made, so that it waits.
 func ways(t *testing.T, w *world, user string) map[string]func() (leave func()) {
 	t.Helper()
-	posted := func(body string, headers ...string) func() {
-		ctx, cancel := context.WithCancel(t.Context())
-		r, _ := http.NewRequestWithContext(ctx, "POST", w.url+"/mcp", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("User", user)
-		for _, header := range headers {
-			name, value, _ := strings.Cut(header, ": ")
-			r.Header.Set(name, value)
-		}
-		go func() {
-			if response, err := http.DefaultClient.Do(r); err == nil {
-				response.Body.Close()
-			}
-		}()
-		return cancel
-	}
 	return map[string]func() func(){
-		"streamable": func() func() { return posted(call(7, "wait"), w.open(t, user)) },
-		"modern":     func() func() { return posted(modernCall(7, "wait"), modernHeaders("wait")...) },
+		"streamable": func() func() { return w.post(t, user, call(7, "wait"), w.open(t, user)) },
+		"modern":     func() func() { return w.post(t, user, modernCall(7, "wait"), modernHeaders("wait")...) },
 		"SSE": func() func() {
 			stream, address := w.stream(t, user)
 			w.ask(t, user, "POST", address, call(7, "wait"))
@@ -126,11 +111,11 @@ func TestNobodyCancelsAnothersCall(t *testing.T) {
 	_, address := w.stream(t, "bob")
 	for name, a := range map[string]*answer{
 		"modern":                 w.ask(t, "bob", "POST", "/mcp", modern, "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: notifications/cancelled"),
-		"modern by header alone": w.ask(t, "bob", "POST", "/mcp", cancelled(7), "Mcp-Protocol-Version: 2026-07-28"),
+		"modern by header alone": w.ask(t, "bob", "POST", "/mcp", cancelSeven, "Mcp-Protocol-Version: 2026-07-28"),
 		"modern by body alone":   w.ask(t, "bob", "POST", "/mcp", modern),
-		"streamable":             w.ask(t, "bob", "POST", "/mcp", cancelled(7), w.open(t, "bob")),
-		"another of ann's":       w.ask(t, "ann", "POST", "/mcp", cancelled(7), w.open(t, "ann")),
-		"SSE":                    w.ask(t, "bob", "POST", address, cancelled(7)),
+		"streamable":             w.ask(t, "bob", "POST", "/mcp", cancelSeven, w.open(t, "bob")),
+		"another of ann's":       w.ask(t, "ann", "POST", "/mcp", cancelSeven, w.open(t, "ann")),
+		"SSE":                    w.ask(t, "bob", "POST", address, cancelSeven),
 	} {
 		if a.StatusCode != 202 {
 			t.Errorf("%s: %d %s", name, a.StatusCode, a.text)
@@ -145,15 +130,15 @@ func TestNobodyCancelsAnothersCall(t *testing.T) {
 func TestCancelledByItsClient(t *testing.T) {
 	w := newWorld(t, Options{})
 	session := w.open(t, "ann")
-	go w.begin(t, "ann", "POST", "/mcp", call(7, "wait"), session)
+	w.post(t, "ann", call(7, "wait"), session)
 	awaits(t, w.began, "ann")
-	w.ask(t, "ann", "POST", "/mcp", cancelled(7), session)
+	w.ask(t, "ann", "POST", "/mcp", cancelSeven, session)
 	awaits(t, w.ended, "ann withdrawn")
 
 	stream, address := w.stream(t, "ann")
 	w.ask(t, "ann", "POST", address, call(7, "wait"))
 	awaits(t, w.began, "ann")
-	w.ask(t, "ann", "POST", address, cancelled(7))
+	w.ask(t, "ann", "POST", address, cancelSeven)
 	awaits(t, w.ended, "ann withdrawn")
 	w.ask(t, "ann", "POST", address, call(8, "who"))
 	if stream.line(t); !strings.Contains(stream.line(t), `"id":8`) {
@@ -161,18 +146,41 @@ func TestCancelledByItsClient(t *testing.T) {
 	}
 }
 
+// A cancellation right behind its call finds it, whatever its number, and a call that was withdrawn leaves nothing.
+func TestCancelledAtOnce(t *testing.T) {
+	w := newWorld(t, Options{})
+	_, address := w.stream(t, "ann")
+	const big = "9007199254740993"
+	for range 50 {
+		w.ask(t, "ann", "POST", address, strings.Replace(call(7, "wait"), "7", big, 1))
+		w.ask(t, "ann", "POST", address, strings.Replace(cancelSeven, "7", big, 1))
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		c := w.connection(strings.TrimPrefix(address, MessagesPath+"?session_id="))
+		c.mu.Lock()
+		left := len(c.cancels)
+		c.mu.Unlock()
+		if left == 0 && len(c.calls) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d calls go on", len(c.calls))
+		}
+	}
+}
+
 func TestTheEndOfASessionEndsItsCalls(t *testing.T) {
 	w := newWorld(t, Options{})
 	session := w.open(t, "ann")
 	listening := w.begin(t, "ann", "GET", "/mcp", "", session)
-	go w.begin(t, "ann", "POST", "/mcp", call(7, "wait"), session)
+	w.post(t, "ann", call(7, "wait"), session)
 	awaits(t, w.began, "ann")
 	w.ask(t, "ann", "DELETE", "/mcp", "", session)
 	awaits(t, w.ended, "ann withdrawn")
 	if line := listening.line(t); line != "end" {
 		t.Errorf("its stream goes on with %q", line)
 	}
-	w.awaitOver(t, "ann", 1)
+	w.awaitOver(t, 1)
 }
 
 func TestSessionsPerPrincipal(t *testing.T) {
@@ -186,7 +194,7 @@ func TestSessionsPerPrincipal(t *testing.T) {
 			t.Errorf("%d, want %d", a.StatusCode, status)
 		}
 	}
-	w.awaitOver(t, "ann", 1)
+	w.awaitOver(t, 1)
 	for _, session := range []string{first, third} {
 		w.begin(t, "ann", "GET", "/mcp", "", session)
 	}
@@ -204,7 +212,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 	busy := w.open(t, "bob")
 	w.begin(t, "bob", "GET", "/mcp", "", busy)
 	w.open(t, "ann")
-	w.awaitOver(t, "ann", 1)
+	w.awaitOver(t, 1)
 	if a := w.ask(t, "bob", "POST", "/mcp", call(1, "who"), busy); a.StatusCode != 200 {
 		t.Errorf("one that is in use: %d", a.StatusCode)
 	}
@@ -324,13 +332,13 @@ func TestDrain(t *testing.T) {
 		t.Error("the call under way was not answered, or its stream goes on")
 	}
 	w.Close()
-	w.awaitOver(t, "ann", 3)
+	w.awaitOver(t, 3)
 }
 
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte(initializeBody), "", "", "")
 	f.Add([]byte(modernCall(1, "who")), "", "2026-07-28", "tools/call")
-	f.Add([]byte(cancelled(7)), "x", "2025-11-25", "")
+	f.Add([]byte(cancelSeven), "x", "2025-11-25", "")
 	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}`), "", "2026-07-29", "subscriptions/listen")
 	w := newWorld(f, Options{})
 	f.Fuzz(func(t *testing.T, body []byte, session, version, method string) {

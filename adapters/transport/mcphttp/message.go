@@ -18,8 +18,9 @@ type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 
-	raw    []byte
-	modern bool // of a revision without sessions
+	raw       []byte
+	modern    bool            // of a revision without sessions
+	withdrawn json.RawMessage // the id of the call that a cancellation is of
 }
 
 // Methods that are looked at.
@@ -44,11 +45,13 @@ func readMessage(r *http.Request) (message, error) {
 	}
 	var called struct {
 		Params struct {
-			Meta *mcp.Meta `json:"_meta"`
+			Meta      *mcp.Meta       `json:"_meta"`
+			RequestID json.RawMessage `json:"requestId"`
 		} `json:"params"`
 	}
 	if json.Unmarshal(raw, &called) == nil {
 		m.modern = m.modern || mcp.IsModernProtocol(called.Params.Meta.ProtocolVersion())
+		m.withdrawn = called.Params.RequestID
 	}
 	r.Body = io.NopCloser(bytes.NewReader(raw))
 	return m, nil
@@ -71,10 +74,10 @@ func refuse(w http.ResponseWriter, err error) {
 	if after := core.RetryAfterOf(err); after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(after.Seconds())+1))
 	}
-	if no, ok := errors.AsType[noMessageError](err); ok {
+	if _, ok := errors.AsType[noMessageError](err); ok {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"`+no.Error()+`"}}`+"\n")
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"the request is not a JSON-RPC message"}}`+"\n")
 		return
 	}
 	http.Error(w, err.Error(), status(err))

@@ -170,7 +170,7 @@ type sessionKey struct{}
 type resolver struct{ *sessions }
 
 // ResolveSessionIdManager implements server.SessionIdManagerResolver; r may be nil.
-func (s resolver) ResolveSessionIdManager(r *http.Request) server.SessionIdManager {
+func (s resolver) ResolveSessionIdManager(r *http.Request) server.SessionIdManager { //nolint:staticcheck // the library's spelling
 	m := manager{sessions: s.sessions}
 	if r != nil {
 		m.opened, _ = r.Context().Value(sessionKey{}).(*session)

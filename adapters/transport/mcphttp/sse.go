@@ -1,6 +1,7 @@
 package mcphttp
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"runtime/debug"
@@ -14,6 +15,11 @@ const MessagesPath = "/messages/"
 // SSE is the handler of the stream of events. It is a session for as long as it is open.
 func (s *Server) SSE() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet { // a stream has no mere headers
+			w.Header().Set("Allow", http.MethodGet)
+			http.Error(w, "this method is not for this address", http.StatusMethodNotAllowed)
+			return
+		}
 		who, err := owner(r)
 		if err == nil {
 			err = s.connect(w, r, who)
@@ -106,25 +112,29 @@ func (s *Server) receive(r *http.Request, who string) error {
 	if err != nil {
 		return err
 	}
-	done, err := c.begin()
+	if m.Method == methodCancelled { // the library may not have come to the call yet
+		c.withdraw(m.withdrawn)
+		return nil
+	}
+	ctx, done, err := c.begin(m.ID)
 	if err != nil {
 		return err
 	}
 	principal, _ := core.PrincipalOf(r.Context())
+	ctx = s.mcp.WithContext(core.WithPrincipal(ctx, principal), c)
 	if m.ID == nil { // what it tells holds for what comes after it
-		s.handle(c, principal, m, done)
+		s.handle(ctx, c, m, done)
 	} else {
-		go s.handle(c, principal, m, done)
+		go s.handle(ctx, c, m, done)
 	}
 	return nil
 }
 
 // handle has the library serve a message. A call goes on when the request that brought it is over; it ends with the
 // stream.
-func (s *Server) handle(c *connection, principal core.Principal, m message, done func()) {
+func (s *Server) handle(ctx context.Context, c *connection, m message, done func()) {
 	defer done()
 	defer s.recover(c, m)
-	ctx := s.mcp.WithContext(core.WithPrincipal(c.ctx, principal), c)
 	if answer := s.mcp.HandleMessage(ctx, m.raw); answer != nil {
 		s.answer(c, answer)
 	}

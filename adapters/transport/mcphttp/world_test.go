@@ -36,8 +36,8 @@ type world struct {
 	over []string // "owner" of each session that is
 }
 
-func newWorld(t testing.TB, o Options) *world {
-	t.Helper()
+func newWorld(tb testing.TB, o Options) *world {
+	tb.Helper()
 	w := &world{began: make(chan string, 1000), ended: make(chan string, 1000), release: make(chan struct{})}
 	s := server.NewMCPServer("test", "1")
 	s.AddTool(mcp.NewTool("who"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -83,8 +83,8 @@ func newWorld(t testing.TB, o Options) *world {
 		mux.ServeHTTP(rw, r)
 	}))
 	w.url = listening.URL
-	t.Cleanup(listening.Close)
-	t.Cleanup(w.Close)
+	tb.Cleanup(listening.Close)
+	tb.Cleanup(w.Close)
 	return w
 }
 
@@ -118,6 +118,26 @@ func (w *world) begin(t *testing.T, user, method, path, body string, headers ...
 	}
 	t.Cleanup(func() { response.Body.Close() })
 	return &answer{Response: response, events: bufio.NewReader(response.Body), leave: cancel}
+}
+
+// post sends a call that waits, and does not wait for it; leave is its client going away.
+func (w *world) post(t *testing.T, user, body string, headers ...string) (leave func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+"/mcp", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, header := range append(headers, "Content-Type: application/json", "User: "+user) {
+		name, value, _ := strings.Cut(header, ": ")
+		r.Header.Set(name, value)
+	}
+	go func() {
+		if response, err := http.DefaultClient.Do(r); err == nil {
+			response.Body.Close()
+		}
+	}()
+	return cancel
 }
 
 // ask sends a request and reads the whole answer.
@@ -188,9 +208,8 @@ func modernHeaders(tool string) []string {
 	return []string{"Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: " + tool}
 }
 
-func cancelled(id int) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id)
-}
+// cancelSeven withdraws the call with the number 7.
+const cancelSeven = `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
 
 // awaits the next word of a channel.
 func awaits(t *testing.T, words <-chan string, want string) {
@@ -205,18 +224,18 @@ func awaits(t *testing.T, words <-chan string, want string) {
 	}
 }
 
-// awaitOver waits until so many sessions were told to be over, all of one owner.
-func (w *world) awaitOver(t *testing.T, owner string, count int) {
+// awaitOver waits until so many sessions were told to be over, all of them Ann's.
+func (w *world) awaitOver(t *testing.T, count int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		w.mu.Lock()
 		over := strings.Join(w.over, " ")
 		w.mu.Unlock()
-		if over == strings.TrimSpace(strings.Repeat(owner+" ", count)) {
+		if over == strings.TrimSpace(strings.Repeat("ann ", count)) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("over are %q, want %d of %s", over, count, owner)
+			t.Fatalf("over are %q, want %d of ann", over, count)
 		}
 	}
 }
