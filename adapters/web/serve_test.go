@@ -16,6 +16,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,24 +141,27 @@ func TestCallsThatTakeTooLongAreCut(t *testing.T) {
 	}
 }
 
-// A long call is not ended by the deadline of its body.
-func TestBodiesThatStop(t *testing.T) {
-	o := Options{Listen: Listen{Address: "127.0.0.1:0"}, BodyLimit: 1000, DrainTimeout: time.Minute}
-	address, end := run(t, o, func(w http.ResponseWriter, r *http.Request) {
-		text, err := io.ReadAll(r.Body)
-		fmt.Fprintf(w, "%s %v", text, err)
-	})
-	response, err := http.Post("http://"+address, "application/json", strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, _ := io.ReadAll(response.Body)
-	response.Body.Close()
-	if string(text) != "{} <nil>" {
-		t.Errorf("got %s", text)
-	}
-	if err := end(); err != nil {
-		t.Error(err)
+// deadlines is a connection that notes those of reading.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(at time.Time) error {
+	d.set = append(d.set, at)
+	return nil
+}
+
+// A body that stops is given up, and a long call is not ended by the deadline of its body.
+func TestBodiesHaveADeadline(t *testing.T) {
+	s := testServer(testOptions())
+	r := httptest.NewRequest("POST", "/mcp", strings.NewReader("{}"))
+	r.Host = "localhost"
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-API-Key", "a-key")
+	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	if s.ServeHTTP(w, r); w.Code != 200 || len(w.set) < 2 || w.set[0].IsZero() || !w.set[len(w.set)-1].IsZero() {
+		t.Errorf("%d with deadlines %v", w.Code, w.set)
 	}
 }
 

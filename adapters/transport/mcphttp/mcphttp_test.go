@@ -1,15 +1,9 @@
 package mcphttp
 
 import (
-	"bytes"
-	"context"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/boxwright/boxwright/core"
 )
 
 func TestASessionIsItsOwners(t *testing.T) {
@@ -146,29 +140,6 @@ func TestCancelledByItsClient(t *testing.T) {
 	}
 }
 
-// A cancellation right behind its call finds it, whatever its number, and a call that was withdrawn leaves nothing.
-func TestCancelledAtOnce(t *testing.T) {
-	w := newWorld(t, Options{})
-	_, address := w.stream(t, "ann")
-	const big = "9007199254740993"
-	for range 50 {
-		w.ask(t, "ann", "POST", address, strings.Replace(call(7, "wait"), "7", big, 1))
-		w.ask(t, "ann", "POST", address, strings.Replace(cancelSeven, "7", big, 1))
-	}
-	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		c := w.connection(strings.TrimPrefix(address, MessagesPath+"?session_id="))
-		c.mu.Lock()
-		left := len(c.cancels)
-		c.mu.Unlock()
-		if left == 0 && len(c.calls) == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d calls go on", len(c.calls))
-		}
-	}
-}
-
 func TestTheEndOfASessionEndsItsCalls(t *testing.T) {
 	w := newWorld(t, Options{})
 	session := w.open(t, "ann")
@@ -238,122 +209,4 @@ func TestTheLibraryForgets(t *testing.T) {
 			t.Fatalf("it knows %d, want the one that is open", known())
 		}
 	}
-}
-
-func TestStreamsShowThatTheyLive(t *testing.T) {
-	w := newWorld(t, Options{Heartbeat: 10 * time.Millisecond})
-	stream, address := w.stream(t, "ann")
-	session := w.open(t, "ann")
-	listening := w.begin(t, "ann", "GET", "/mcp", "", session)
-	for name, a := range map[string]*answer{"SSE": stream, "streamable": listening} {
-		if line := a.line(t); line != ": still here" {
-			t.Errorf("%s: %q", name, line)
-		}
-		if a.Header.Get("X-Accel-Buffering") != "no" || a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("Access-Control-Allow-Origin") != "" {
-			t.Errorf("%s: %v", name, a.Header)
-		}
-	}
-	w.ask(t, "ann", "POST", address, call(1, "who"))
-	for line := stream.line(t); line != "event: message"; line = stream.line(t) {
-		if line != ": still here" {
-			t.Fatalf("got %q", line)
-		}
-	}
-}
-
-func TestNoticesComeBeforeTheAnswer(t *testing.T) {
-	w := newWorld(t, Options{})
-	stream, address := w.stream(t, "ann")
-	for range 20 {
-		w.ask(t, "ann", "POST", address, call(5, "tell"))
-		for _, want := range []string{`"progress":0`, `"progress":1`, `"progress":2`, `"id":5`} {
-			if stream.line(t) != "event: message" {
-				t.Fatal("no event")
-			}
-			if line := stream.line(t); !strings.Contains(line, want) {
-				t.Fatalf("got %s, want %s", line, want)
-			}
-		}
-	}
-}
-
-func TestAPanicIsAnswered(t *testing.T) {
-	w := newWorld(t, Options{})
-	stream, address := w.stream(t, "ann")
-	w.ask(t, "ann", "POST", address, call(5, "panic"))
-	stream.line(t)
-	if line := stream.line(t); !strings.Contains(line, `"id":5`) || strings.Contains(line, "a fault\"") {
-		t.Errorf("got %s", line)
-	}
-}
-
-func TestCallsOnAConnectionAreBounded(t *testing.T) {
-	w := newWorld(t, Options{})
-	_, address := w.stream(t, "ann")
-	for id := range maxCalls {
-		w.ask(t, "ann", "POST", address, call(id, "wait"))
-	}
-	if a := w.ask(t, "ann", "POST", address, call(maxCalls, "who")); a.StatusCode != 429 {
-		t.Errorf("one more: %d", a.StatusCode)
-	}
-	close(w.release)
-}
-
-func TestPrefix(t *testing.T) {
-	w := newWorld(t, Options{Prefix: "/tools"})
-	a := w.begin(t, "ann", "GET", "/sse", "")
-	if a.line(t); !strings.HasPrefix(a.line(t), "data: /tools/messages/?session_id=") {
-		t.Error("the address is not below the proxy's path")
-	}
-}
-
-func TestDrain(t *testing.T) {
-	w := newWorld(t, Options{})
-	session := w.open(t, "ann")
-	listening := w.begin(t, "ann", "GET", "/mcp", "", session)
-	quiet, _ := w.stream(t, "ann")
-	stream, address := w.stream(t, "ann")
-	w.ask(t, "ann", "POST", address, call(5, "wait"))
-	awaits(t, w.began, "ann")
-	w.Drain()
-	for name, a := range map[string]*answer{"streamable": listening, "SSE": quiet} {
-		if line := a.line(t); line != "end" {
-			t.Errorf("%s goes on with %q", name, line)
-		}
-	}
-	if a := w.ask(t, "ann", "POST", "/mcp", initializeBody); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
-		t.Errorf("a new session: %d", a.StatusCode)
-	}
-	if a := w.ask(t, "ann", "POST", "/mcp", call(1, "who"), session); a.StatusCode != 200 {
-		t.Errorf("a call of an open session: %d", a.StatusCode)
-	}
-	close(w.release)
-	if stream.line(t); !strings.Contains(stream.line(t), `"id":5`) || stream.line(t) != "end" {
-		t.Error("the call under way was not answered, or its stream goes on")
-	}
-	w.Close()
-	w.awaitOver(t, 3)
-}
-
-func FuzzMessages(f *testing.F) {
-	f.Add([]byte(initializeBody), "", "", "")
-	f.Add([]byte(modernCall(1, "who")), "", "2026-07-28", "tools/call")
-	f.Add([]byte(cancelSeven), "x", "2025-11-25", "")
-	f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}`), "", "2026-07-29", "subscriptions/listen")
-	w := newWorld(f, Options{})
-	f.Fuzz(func(t *testing.T, body []byte, session, version, method string) {
-		ctx, cancel := context.WithTimeout(core.WithPrincipal(t.Context(), core.Principal{ID: "ann"}), 50*time.Millisecond)
-		defer cancel()
-		for path, handler := range map[string]http.Handler{"/mcp": w.Streamable(), MessagesPath + "?session_id=x": w.Messages()} {
-			r := httptest.NewRequestWithContext(ctx, "POST", path, bytes.NewReader(body))
-			r.Header = http.Header{
-				"Content-Type": {"application/json"}, "Mcp-Session-Id": {session}, "Mcp-Protocol-Version": {version}, "Mcp-Method": {method},
-			}
-			answered := httptest.NewRecorder()
-			handler.ServeHTTP(answered, r)
-			if answered.Code >= 500 {
-				t.Errorf("%d %s", answered.Code, answered.Body)
-			}
-		}
-	})
 }
