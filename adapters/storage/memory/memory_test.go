@@ -8,6 +8,8 @@ import (
 	"github.com/boxwright/boxwright/ports/artifact/artifacttest"
 	"github.com/boxwright/boxwright/ports/dependency"
 	"github.com/boxwright/boxwright/ports/dependency/dependencytest"
+	"github.com/boxwright/boxwright/ports/identity"
+	"github.com/boxwright/boxwright/ports/identity/identitytest"
 	"github.com/boxwright/boxwright/ports/session/sessiontest"
 )
 
@@ -31,3 +33,7 @@ func sessions() sessiontest.Harness {
 func TestSessions(t *testing.T) { sessiontest.RunStore(t, sessions()) }
 
 func TestRuns(t *testing.T) { sessiontest.RunRuns(t, sessions()) }
+
+func TestIdentity(t *testing.T) {
+	identitytest.Run(t, identitytest.Harness{Open: func(*testing.T, string) identity.Store { return memory.NewIdentity() }})
+}

@@ -266,7 +266,7 @@ func TestNewerFormat(t *testing.T) {
 	if db != nil || !errors.Is(err, core.ErrUnsupported) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "99") {
 		t.Errorf("Open returned %v", err)
 	}
-	execute(t, other, "PRAGMA user_version = 2")
+	execute(t, other, "PRAGMA user_version = 3")
 	open(t, path)
 }
 

@@ -1,4 +1,5 @@
-// Package sqlite keeps sessions, runs and the index of environments in one file, so that they outlive the server.
+// Package sqlite keeps sessions, runs, the index of environments, and users with their keys and what they did, in
+// one file, so that they outlive the server.
 //
 // All servers of an installation have the file open at once. What a method has put survives the end of the
 // process, whatever way it ends; an end of the machine may take the last moments with it.
@@ -22,6 +23,7 @@ import (
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/dependency"
+	"github.com/boxwright/boxwright/ports/identity"
 	"github.com/boxwright/boxwright/ports/session"
 )
 
@@ -48,6 +50,7 @@ type DB struct {
 	sessions    sessions
 	runs        runs
 	index       environments
+	identity    people
 }
 
 // maxReaders bounds connections that read; one of them stays open.
@@ -147,6 +150,7 @@ func (d *DB) prepare(ctx context.Context) error {
 	d.sessions = sessions{db: d, sessionStatements: p.sessions()}
 	d.runs = runs{db: d, runStatements: p.runs()}
 	d.index = environments{db: d, environmentStatements: p.environments()}
+	d.identity = people{db: d, userStatements: p.users(), keyStatements: p.keys(), auditStatements: p.audit(), usageStatements: p.usage()}
 	if code(p.err) == codes.SQLITE_ERROR {
 		return d.damaged(p.err) // the tables are not as the schema made them
 	}
@@ -180,6 +184,9 @@ func (d *DB) Runs() session.Runs { return &d.runs }
 
 // Environments is the file's dependency.Index.
 func (d *DB) Environments() dependency.Index { return &d.index }
+
+// Identity is the file's identity.Store.
+func (d *DB) Identity() identity.Store { return &d.identity }
 
 // Close ends all connections. Calls that are under way fail. A second Close does nothing.
 func (d *DB) Close() error {

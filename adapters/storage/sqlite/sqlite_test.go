@@ -7,6 +7,8 @@ import (
 	"github.com/boxwright/boxwright/adapters/storage/sqlite"
 	"github.com/boxwright/boxwright/ports/dependency"
 	"github.com/boxwright/boxwright/ports/dependency/dependencytest"
+	"github.com/boxwright/boxwright/ports/identity"
+	"github.com/boxwright/boxwright/ports/identity/identitytest"
 	"github.com/boxwright/boxwright/ports/session/sessiontest"
 )
 
@@ -36,4 +38,10 @@ func TestRuns(t *testing.T) { sessiontest.RunRuns(t, harness()) }
 
 func TestEnvironments(t *testing.T) {
 	dependencytest.Run(t, func(t *testing.T) dependency.Index { return open(t, fileIn(t.TempDir())).Environments() })
+}
+
+func TestIdentity(t *testing.T) {
+	identitytest.Run(t, identitytest.Harness{Lasts: true, Open: func(t *testing.T, dir string) identity.Store {
+		return open(t, fileIn(dir)).Identity()
+	}})
 }

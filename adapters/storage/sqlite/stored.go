@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"time"
 	"unicode/utf8"
+
+	"github.com/boxwright/boxwright/core"
 )
 
 // The types here are what files hold, apart from core's so that a new name there leaves files readable. A name
@@ -50,6 +52,18 @@ type storedEnvironment struct {
 	Compiled bool      `json:"compiled,omitempty"`
 	Created  time.Time `json:"created"`
 	Used     time.Time `json:"used,omitzero"`
+}
+
+// storedKey has no hash and no use: these are in columns.
+type storedKey struct {
+	ID         text         `json:"id"`
+	Owner      text         `json:"owner"`
+	Label      text         `json:"label,omitempty"`
+	Scopes     []core.Scope `json:"scopes"` // null: all
+	Created    time.Time    `json:"created"`
+	Expires    time.Time    `json:"expires,omitzero"`
+	Revoked    time.Time    `json:"revoked,omitzero"`
+	ReplacedBy text         `json:"replaced_by,omitempty"`
 }
 
 type storedImage struct {
