@@ -48,11 +48,11 @@ func checksum(text string) string { return fmt.Sprintf("%08x", crc32.ChecksumIEE
 
 // parseKey returns the id and the hash of the secret; ok is false for what is no key, such as one with a typo.
 func parseKey(text string) (id string, hash [32]byte, ok bool) {
-	body, sum, _ := cutLast(text)
+	body, sum := cutLast(text)
 	if sum == "" || checksum(body) != sum {
 		return "", hash, false
 	}
-	front, secret, _ := cutLast(body)
+	front, secret := cutLast(body)
 	id, ok = strings.CutPrefix(front, keyPrefix)
 	if !ok || id == "" || len(id) > maxID || len(secret) != secretLength || strings.ContainsFunc(id+secret, isStrange) {
 		return "", hash, false
@@ -61,12 +61,12 @@ func parseKey(text string) (id string, hash [32]byte, ok bool) {
 }
 
 // cutLast cuts at the last "_".
-func cutLast(text string) (before, after string, found bool) {
+func cutLast(text string) (before, after string) {
 	at := strings.LastIndexByte(text, '_')
 	if at < 0 {
-		return text, "", false
+		return text, ""
 	}
-	return text[:at], text[at+1:], true
+	return text[:at], text[at+1:]
 }
 
 func isStrange(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }

@@ -53,6 +53,7 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case core.ErrDenied:
 		return http.StatusForbidden
+	default:
+		return http.StatusServiceUnavailable
 	}
-	return http.StatusServiceUnavailable
 }

@@ -41,6 +41,8 @@ type Config struct {
 	Limits       Limits       `koanf:"limits"`
 	Runs         Runs         `koanf:"runs"`
 	Quotas       Quotas       `koanf:"quotas"`
+	Auth         Auth         `koanf:"auth"`
+	Audit        Audit        `koanf:"audit"`
 	Pool         Pool         `koanf:"pool"`
 	Sessions     Sessions     `koanf:"sessions"`
 	Dependencies Dependencies `koanf:"dependencies"`
@@ -302,6 +304,9 @@ func Default() Config {
 			SyncLimit: seconds(45), Keep: hours(24), KeepSize: 256 << 20,
 			MaxConcurrent: 32, MaxQueued: 256, MaxWait: seconds(120),
 		},
+		Quotas: Quotas{CPUWindow: hours(24)},
+		Auth:   defaultAuth(),
+		Audit:  Audit{Code: string(core.AuditCodeHash), Keep: hours(90 * 24)},
 		Pool: Pool{
 			Enabled: true, Size: 1, Max: 8, MaxMemory: 1 << 30, IdleTimeout: seconds(600), MaxAge: seconds(1800),
 			Preload: []string{"numpy", "pandas", "matplotlib"},

@@ -1,15 +1,5 @@
 package config
 
-// Quotas bound what one principal may have at once. A client on stdio is one principal.
-type Quotas struct {
-	// Boxes is how many boxes: of runs, sessions and installations. 0: limits.max_boxes.
-	Boxes int64 `koanf:"boxes"`
-	// Runs is how many runs, on all backends together. 0: runs.max_concurrent of each.
-	Runs int64 `koanf:"runs"`
-	// Memory bounds limits.memory of all boxes together, in bytes. 0: limits.max_memory.
-	Memory Size `koanf:"memory"`
-}
-
 // Pool says how many boxes wait for a run, started and with their interpreter, so that it begins at once.
 type Pool struct {
 	// Enabled has boxes wait.

@@ -27,6 +27,8 @@ func (c Config) Validate() error {
 	v.limits(c.Limits)
 	v.runs(c.Runs)
 	v.quotas(c)
+	v.auth(c.Auth)
+	v.check(c.Audit.Keep >= 0, "audit.keep is %s, but must not be below 0", c.Audit.Keep)
 	v.pool(c.Pool)
 	v.sessions(c.Sessions)
 	v.dependencies(c.Dependencies)
@@ -100,12 +102,6 @@ func (v *validator) limits(l Limits) {
 func (v *validator) room(name string, bound Size, l Limits) {
 	v.check(bound == 0 || bound >= Size(l.Core().MemoryBytes),
 		"%s is %s, but must not be less than limits.memory, which is %s: no box would fit", name, bound, Size(l.Core().MemoryBytes))
-}
-
-func (v *validator) quotas(c Config) {
-	v.check(c.Quotas.Boxes >= 0, "quotas.boxes is %d, but must not be below 0", c.Quotas.Boxes)
-	v.check(c.Quotas.Runs >= 0, "quotas.runs is %d, but must not be below 0", c.Quotas.Runs)
-	v.room("quotas.memory", c.Quotas.Memory, c.Limits)
 }
 
 func (v *validator) pool(p Pool) {

@@ -36,6 +36,10 @@ func collect(values map[string]string, v reflect.Value, prefix string) {
 			for i, w := range field {
 				values[fmt.Sprintf("%s%s[%d]", prefix, tag, i)] = fmt.Sprintf("%s, image %q, %q", w.Origin, w.Image, w.Packages)
 			}
+		case []QuotasOf:
+			for i, q := range field {
+				values[fmt.Sprintf("%s%s[%d]", prefix, tag, i)] = fmt.Sprintf("%s, %s: %+v", q.Origin, q.Principal, q.quotas())
+			}
 		case map[string]any:
 			values[prefix+tag] = strings.Join(sortedKeys(field), ",")
 		case []string:

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -30,14 +31,14 @@ func (r *recorded) Sessions(_ context.Context, owner string) ([]core.SessionInfo
 	return nil, nil
 }
 
-func (r *recorded) OwnsRun(_ context.Context, owner, id string) error {
-	switch {
-	case id == "unreachable":
-		return core.Errorf(core.ErrUnavailable, "the store is away")
-	case owner != "ann":
-		return core.Errorf(core.ErrNotFound, "there is no such run")
-	}
-	return nil
+// shut is a file that is empty.
+type shut struct{ *strings.Reader }
+
+func (shut) Close() error { return nil }
+
+func (r *recorded) OpenFile(_ context.Context, owner, run, name string) (io.ReadSeekCloser, core.Artifact, error) {
+	r.owners = append(r.owners, owner+" "+run+" "+name)
+	return shut{strings.NewReader("text")}, core.Artifact{MIMEType: "text/plain"}, nil
 }
 
 func use(ctx context.Context, s *Server, name, arguments string) string {
@@ -48,7 +49,7 @@ func use(ctx context.Context, s *Server, name, arguments string) string {
 
 func TestWhoseItIs(t *testing.T) {
 	cases := &recorded{}
-	s := New(cases, nil, Options{Tenant: "local", Server: "server", Log: slog.New(slog.DiscardHandler)})
+	s := New(cases, Options{Tenant: "local", Server: "server", Log: slog.New(slog.DiscardHandler)})
 	ann := core.WithPrincipal(t.Context(), core.Principal{ID: "ann", Credential: "key-1"})
 	for _, ctx := range []context.Context{t.Context(), ann} {
 		use(ctx, s, "list_sandboxes", "{}")
@@ -70,7 +71,7 @@ func (session) Initialized() bool   { return true }
 
 func TestWhoseOwnSandboxItIs(t *testing.T) {
 	cases := &recorded{}
-	s := New(cases, nil, Options{Server: "server", Log: slog.New(slog.DiscardHandler)})
+	s := New(cases, Options{Server: "server", Log: slog.New(slog.DiscardHandler)})
 	seen := map[string]string{}
 	for name, c := range map[string]struct {
 		principal core.Principal
@@ -96,7 +97,7 @@ func TestWhoseOwnSandboxItIs(t *testing.T) {
 }
 
 func TestScopes(t *testing.T) {
-	s := New(&recorded{}, nil, Options{Log: slog.New(slog.DiscardHandler)})
+	s := New(&recorded{}, Options{Log: slog.New(slog.DiscardHandler)})
 	for name, c := range map[string]struct {
 		scopes    []core.Scope
 		run, read bool
@@ -115,23 +116,16 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-func TestFilesOfSomebodyElse(t *testing.T) {
-	s := New(&recorded{}, nil, Options{Log: slog.New(slog.DiscardHandler)})
-	bob := core.WithPrincipal(t.Context(), core.Principal{ID: "bob"})
-	if err := s.checkOwner(bob, "r", "a"); core.KindOf(err) != core.ErrNotFound || err.Error() != `run "r" has no file "a"` {
-		t.Errorf("somebody else: %v", err)
-	}
-	if _, err := s.readFile(bob, "boxwright://runs/r/a"); core.KindOf(err) != core.ErrNotFound { // nothing is opened
-		t.Errorf("somebody else reads: %v", err)
-	}
+func TestWhoReadsAFile(t *testing.T) {
+	cases := &recorded{}
+	s := New(cases, Options{Tenant: "local", Log: slog.New(slog.DiscardHandler)})
 	ann := core.WithPrincipal(t.Context(), core.Principal{ID: "ann"})
-	if err := s.checkOwner(ann, "r", "a"); err != nil {
-		t.Errorf("its owner: %v", err)
+	for _, ctx := range []context.Context{t.Context(), ann} {
+		if _, err := s.readFile(ctx, "boxwright://runs/r/a%20b"); err != nil {
+			t.Error(err)
+		}
 	}
-	if err := s.checkOwner(ann, "unreachable", "a"); core.KindOf(err) != core.ErrUnavailable {
-		t.Errorf("when nobody can tell: %v", err)
-	}
-	if err := s.checkOwner(t.Context(), "r", "a"); err != nil {
-		t.Errorf("where there is one owner: %v", err)
+	if want := []string{"local r a b", "ann r a b"}; !slices.Equal(cases.owners, want) {
+		t.Errorf("read were %q, want %q", cases.owners, want)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func testServer() *Server {
-	return New(nil, nil, Options{
+	return New(nil, Options{
 		DefaultImage: "python:3.11-slim", Images: []string{"python"},
 		Timeout: 30 * time.Second, MaxTimeout: 600 * time.Second, Memory: 2 << 30, Tenant: "local",
 	})

@@ -8,6 +8,7 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"runtime/debug"
 	"slices"
@@ -18,7 +19,6 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/boxwright/boxwright/core"
-	"github.com/boxwright/boxwright/ports/artifact"
 )
 
 // UseCases are what the tools do. app.Service has them; its documentation holds.
@@ -42,8 +42,8 @@ type UseCases interface {
 	SearchPackages(ctx context.Context, query string) ([]core.Package, error)
 
 	GetRun(ctx context.Context, owner, id string, wait time.Duration) (core.Record, error)
-	OwnsRun(ctx context.Context, owner, id string) error
 	Runs(ctx context.Context, owner string, before time.Time, limit int) ([]core.Run, error)
+	OpenFile(ctx context.Context, owner, run, name string) (io.ReadSeekCloser, core.Artifact, error)
 	ReadOutput(ctx context.Context, owner, id string, stream core.Stream, offset, limit int64) (core.OutputPiece, error)
 	WriteStdin(ctx context.Context, owner, id string, data []byte, end bool) (taken int64, err error)
 	CancelRun(ctx context.Context, owner, id string) (core.Record, error)
@@ -68,17 +68,16 @@ type Options struct {
 // Server is the MCP server with Boxwright's tools.
 type Server struct {
 	*server.MCPServer
-	options   Options
-	cases     UseCases
-	artifacts artifact.Store
-	inFlight  atomic.Int64
+	options  Options
+	cases    UseCases
+	inFlight atomic.Int64
 }
 
 const instructions = "Runs code in isolated boxes without network. run_python keeps variables and files between calls; run_python_ephemeral and run_code start from nothing each time. Files that a program writes to its working directory come back. A run that takes long goes on in the background: get_run tells how it ends."
 
 // New makes the server. It serves nothing until a transport takes it.
-func New(cases UseCases, artifacts artifact.Store, o Options) *Server {
-	s := &Server{options: o, cases: cases, artifacts: artifacts}
+func New(cases UseCases, o Options) *Server {
+	s := &Server{options: o, cases: cases}
 	s.MCPServer = server.NewMCPServer("boxwright", o.Version,
 		server.WithTitle("Boxwright"),
 		server.WithInstructions(instructions),

@@ -50,7 +50,7 @@ func (p *packageCases) Session(context.Context, string, string) (core.Session, e
 // callTool calls a tool as a client does, and returns its answer's text and structured content.
 func (p *packageCases) callTool(t *testing.T, name, arguments string) (text string, structured map[string]any, isError bool) {
 	t.Helper()
-	s := New(p, nil, Options{Tenant: "local", Log: slog.New(slog.DiscardHandler)})
+	s := New(p, Options{Tenant: "local", Log: slog.New(slog.DiscardHandler)})
 	request := mcp.CallToolRequest{}
 	request.Params.Name = name
 	if err := json.Unmarshal([]byte(arguments), &request.Params.Arguments); err != nil {

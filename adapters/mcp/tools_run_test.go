@@ -38,7 +38,7 @@ func TestWhereCodeRuns(t *testing.T) {
 		{`{"sandbox_id": "a", "backend": "x"}`, "", "backend cannot be chosen"},
 	} {
 		noted := &runs{}
-		s := New(noted, nil, Options{
+		s := New(noted, Options{
 			Languages: []core.Language{"bash"}, Backends: []string{"x"}, Images: []string{"python"},
 			Timeout: 1, MaxTimeout: 1, Log: slog.New(slog.DiscardHandler),
 		})

@@ -55,6 +55,9 @@ func serve(ctx context.Context, settings config.Config) (err error) {
 	sweeping, stopSweeping := context.WithCancel(ctx)
 	go system.service.Sweep(sweeping)
 	go system.keepFiles(sweeping, settings)
+	if system.auth != nil {
+		go system.auth.KeepUses(sweeping)
+	}
 	go system.service.KeepWarm(sweeping, warmSets(settings))
 	defer func() {
 		stopSweeping()
@@ -67,7 +70,7 @@ func serve(ctx context.Context, settings config.Config) (err error) {
 
 // newServer presents the use cases.
 func newServer(settings config.Config, system *system) *mcp.Server {
-	return mcp.New(system.service, system.artifacts, mcp.Options{
+	return mcp.New(system.tenants, mcp.Options{
 		Version:      version,
 		DefaultImage: settings.Images.Default,
 		Images:       settings.Images.Allow,

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/boxwright/boxwright/adapters/auth"
 	"github.com/boxwright/boxwright/adapters/catalog"
 	"github.com/boxwright/boxwright/adapters/config"
 	"github.com/boxwright/boxwright/adapters/guest"
@@ -21,12 +22,16 @@ import (
 	"github.com/boxwright/boxwright/core/app"
 	"github.com/boxwright/boxwright/ports/artifact"
 	"github.com/boxwright/boxwright/ports/dependency"
+	"github.com/boxwright/boxwright/ports/identity"
 	"github.com/boxwright/boxwright/ports/session"
 )
 
 // system is the wired program: adapters behind ports, the use cases before them.
 type system struct {
 	service   *app.Service
+	tenants   *app.Tenants        // the service, as clients have it
+	auth      *auth.Authenticator // nil where nobody is asked who they are
+	identity  identity.Store
 	artifacts artifact.Store
 	sessions  session.Store
 	runs      session.Runs
@@ -50,6 +55,9 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 	if s.backends, err = newBackends(c, instance, log); err != nil {
 		return nil, errors.Join(err, s.database.Close(), instance.Close())
 	}
+	if s.auth, err = newAuthenticator(c.Auth, s.identity, log); err != nil {
+		return nil, errors.Join(err, s.database.Close(), instance.Close())
+	}
 	packages := installerOptions(c.Dependencies, log)
 	s.service = app.New(app.Ports{
 		Backends:  s.backends,
@@ -60,6 +68,7 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 		Index:     s.index,
 		Sessions:  s.sessions,
 		Runs:      s.runs,
+		Usage:     s.identity,
 		Instance:  instance.ID,
 		Forgetful: c.Storage.Environments == inMemory,
 		Server:    instance.Server,
@@ -68,6 +77,7 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 		NewID:     func() string { return strings.ToLower(rand.Text()) },
 		Log:       log,
 	}, appSettings(c))
+	s.tenants = newTenants(s.service, c, s.identity)
 	return s, nil
 }
 
@@ -77,7 +87,7 @@ func (s *system) openStores(c config.Config) (err error) {
 	} else if s.artifacts, err = disk.NewArtifacts(c.Files.Dir, disk.ArtifactOptions{Log: s.log, MaxBytes: c.Files.Room(c.Storage)}); err != nil {
 		return err
 	}
-	return s.openDatabase(c.Storage)
+	return s.openDatabase(c.Storage, c.Auth)
 }
 
 // databaseFile is in the state folder.
@@ -87,16 +97,17 @@ const databaseFile = "boxwright.db"
 const inMemory = "memory"
 
 // openDatabase opens what is kept in the database, which is not made if that is nothing.
-func (s *system) openDatabase(c config.Storage) error {
+func (s *system) openDatabase(c config.Storage, who config.Auth) error {
 	s.sessions, s.runs, s.index, s.database = memory.NewSessions(), memory.NewRuns(), memory.NewEnvironments(), io.NopCloser(nil)
-	if c.Sessions == inMemory && c.Environments == inMemory {
+	s.identity = memory.NewIdentity()
+	if c.Sessions == inMemory && c.Environments == inMemory && who.Mode == config.AuthNone {
 		return nil
 	}
 	database, err := sqlite.Open(filepath.Join(c.Dir, databaseFile), sqlite.Options{})
 	if err != nil {
 		return err
 	}
-	s.database = database
+	s.database, s.identity = database, database.Identity()
 	if c.Sessions != inMemory {
 		s.sessions, s.runs = database.Sessions(), database.Runs()
 	}
@@ -109,12 +120,16 @@ func (s *system) openDatabase(c config.Storage) error {
 // close ends the service first: it still needs the plugins to remove its boxes, and the stores to keep what
 // became of its runs.
 func (s *system) close(ctx context.Context) error {
+	if s.auth != nil {
+		s.auth.Flush(ctx)
+	}
 	return errors.Join(s.service.Close(ctx), s.backends.Close(ctx), s.database.Close(), s.instance.Close())
 }
 
-// keepFiles removes old files of runs, now and every few minutes.
+// keepFiles removes old files of runs, and old records of the audit log, now and every few minutes.
 func (s *system) keepFiles(ctx context.Context, c config.Config) {
 	for {
+		s.keepRecords(ctx, c.Audit.Keep.Std())
 		before := time.Time{}
 		if age := c.Files.MaxAge.Std(); age > 0 {
 			before = time.Now().Add(-age)
@@ -123,12 +138,27 @@ func (s *system) keepFiles(ctx context.Context, c config.Config) {
 			s.log.Warn("old files could not be removed", "error", err)
 		} else if n > 0 {
 			s.log.Info("removed the files of old runs", "runs", n)
+			if err := s.service.ReleaseFiles(ctx); err != nil {
+				s.log.Warn("whose the removed files were could not be forgotten", "error", err)
+			}
 		}
 		select {
 		case <-time.After(5 * time.Minute):
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// keepRecords forgets records of the audit log that were kept long enough; 0 is for ever.
+func (s *system) keepRecords(ctx context.Context, age time.Duration) {
+	if age == 0 {
+		return
+	}
+	if n, err := s.identity.SweepRecords(ctx, time.Now().Add(-age)); err != nil {
+		s.log.Warn("old records of the audit log could not be removed", "error", err)
+	} else if n > 0 {
+		s.log.Info("removed old records of the audit log", "records", n)
 	}
 }
 
@@ -189,7 +219,10 @@ func appSettings(c config.Config) app.Settings {
 		MaxWait:        c.Runs.MaxWait.Std(),
 		MaxBoxes:       c.Limits.MaxBoxes,
 		MaxMemory:      int64(c.Limits.MaxMemory),
-		Quota:          app.Quota{Boxes: c.Quotas.Boxes, Runs: c.Quotas.Runs, Memory: int64(c.Quotas.Memory)},
+		Quota:          coreQuota(c.Quotas),
+		Quotas:         quotasOf(c.Quotas),
+		QuotaWindow:    c.Quotas.CPUWindow.Std(),
+		KeepFiles:      c.Files.MaxAge.Std(),
 		Pool:           poolSettings(c.Pool),
 		Output:         c.Runs.Output(),
 		MaxFile:        int64(c.Files.MaxFile),

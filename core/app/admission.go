@@ -9,13 +9,6 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-// Quota bounds what one tenant may have at once. A zero field is no bound of its own.
-type Quota struct {
-	Boxes  int64 // boxes of runs, sessions and installations
-	Runs   int64 // on all backends together
-	Memory int64 // bytes: the sum of what these boxes may use
-}
-
 // claimKind says what a claim is for.
 type claimKind int
 
@@ -31,12 +24,15 @@ type claim struct {
 	backend string
 	memory  int64 // bytes that the new box may use; of no meaning for a call
 	kind    claimKind
+	lasting bool  // the box stays until somebody ends it
+	quota   Quota // of the tenant
 }
 
 // admit waits until the claim may have what it needs. Waiting is fair: tenants take turns, and each one's claims
 // come in their order. queued, which may be nil, is told the place in the queue whenever it changes. When too
 // many wait already or it takes too long the error is core.ErrExhausted and says when to ask once more.
 func (s *Service) admit(ctx context.Context, c claim, queued func(position int)) (*ticket, error) {
+	c.quota = s.quotaOf(ctx, c.tenant)
 	return s.admission.enter(ctx, c, queued)
 }
 
@@ -92,7 +88,6 @@ func (c claim) amounts() (run, box amounts) {
 // admission counts boxes, their memory and runs, and lets in whoever fits.
 type admission struct {
 	all     amounts // bounds of everything together; runs is that of each backend; 0 is none
-	each    amounts // bounds of each tenant; 0 is none
 	longest int     // claims of one tenant that may wait
 	patient time.Duration
 	now     func() time.Time
@@ -109,13 +104,13 @@ type admission struct {
 type party struct {
 	name    string
 	used    amounts
+	lasting amounts // of these, what goes with boxes that stay
 	waiting []*waiter
 }
 
 func newAdmission(s Settings, now func() time.Time) *admission {
 	return &admission{
 		all:     amounts{boxes: s.MaxBoxes, runs: int64(max(1, s.MaxConcurrent)), memory: s.MaxMemory},
-		each:    amounts{boxes: s.Quota.Boxes, runs: s.Quota.Runs, memory: s.Quota.Memory},
 		longest: s.MaxQueued, patient: s.MaxWait, now: now,
 		runs: map[string]int64{}, tenants: map[string]*party{}, pace: time.Second,
 	}
@@ -210,6 +205,16 @@ func (a *admission) inUse() amounts {
 	return a.used
 }
 
+// usedBy is what a tenant has now.
+func (a *admission) usedBy(tenant string) amounts {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p := a.tenants[tenant]; p != nil {
+		return p.used
+	}
+	return amounts{}
+}
+
 // refusal says when to ask once more: when as many runs have ended as are before this one, as far as one can know.
 func (a *admission) refusal(w *waiter, format string, args ...any) error {
 	a.mu.Lock()
@@ -220,6 +225,9 @@ func (a *admission) refusal(w *waiter, format string, args ...any) error {
 	}
 	seconds := a.pace.Seconds() * float64(waiting) / float64(max(1, a.runs[w.backend]))
 	after := time.Duration(math.Ceil(min(max(seconds, leastRetry), mostRetry))) * time.Second
+	if own := a.fullOf(w); own.quota != "" {
+		return errFull(own, "").WithHint("try again in %g seconds", after.Seconds()).WithRetryAfter(after)
+	}
 	return core.Errorf(core.ErrExhausted, "the server is busy: "+format, args...).
 		WithHint("try again in %g seconds", after.Seconds()).WithRetryAfter(after)
 }

@@ -18,6 +18,8 @@ type waiter struct {
 type gauge struct {
 	what              string
 	used, want, bound int64
+	quota             core.Quota // "" if it is of all together
+	lasting           int64      // of used
 }
 
 func (g gauge) full() bool { return g.bound > 0 && g.used+g.want > g.bound }
@@ -25,14 +27,14 @@ func (g gauge) full() bool { return g.bound > 0 && g.used+g.want > g.bound }
 // gauges are the bounds that matter to the claim.
 func (a *admission) gauges(w *waiter) []gauge {
 	run, box := w.amounts()
-	own := " of tenant " + w.party.name
+	own, p := " of tenant "+w.party.name, w.party
 	all := []gauge{
-		{"boxes", a.used.boxes, box.boxes, a.all.boxes},
-		{"memory", a.used.memory, box.memory, a.all.memory},
-		{"runs on " + w.backend, a.runs[w.backend], run.runs, a.all.runs},
-		{"boxes" + own, w.party.used.boxes, box.boxes, a.each.boxes},
-		{"memory" + own, w.party.used.memory, box.memory, a.each.memory},
-		{"runs" + own, w.party.used.runs, run.runs, a.each.runs},
+		{what: "boxes", used: a.used.boxes, want: box.boxes, bound: a.all.boxes},
+		{what: "memory", used: a.used.memory, want: box.memory, bound: a.all.memory},
+		{what: "runs on " + w.backend, used: a.runs[w.backend], want: run.runs, bound: a.all.runs},
+		{"boxes" + own, p.used.boxes, box.boxes, w.quota.Boxes, core.QuotaBoxes, p.lasting.boxes},
+		{"memory" + own, p.used.memory, box.memory, w.quota.Memory, core.QuotaMemory, p.lasting.memory},
+		{"runs" + own, p.used.runs, run.runs, w.quota.Runs, core.QuotaRuns, 0},
 	}
 	return slices.DeleteFunc(all, func(g gauge) bool { return g.want == 0 || g.bound == 0 })
 }
@@ -47,6 +49,11 @@ func (a *admission) join(c claim) (*waiter, error) {
 		return nil, core.Errorf(core.ErrExhausted, "a box that may use %s does not fit into the memory of all boxes", core.FormatBytes(c.memory)).
 			WithHint("the operator can raise limits.max_memory or quotas.memory")
 	}
+	if g := a.heldFull(w); g.quota != "" {
+		a.forget(w.party)
+		a.mu.Unlock()
+		return nil, errFull(g, "by sandboxes that stay").WithHint("end one with sandbox_stop; list_sandboxes tells which there are")
+	}
 	w.party.waiting = append(w.party.waiting, w)
 	if len(w.party.waiting) == 1 {
 		a.ring = append(a.ring, w.party)
@@ -58,6 +65,26 @@ func (a *admission) join(c claim) (*waiter, error) {
 		return nil, a.refusal(w, "%d runs wait for a place already", a.longest)
 	}
 	return w, nil
+}
+
+// fullOf is the tenant's own bound that keeps the claim out, if one does. The caller holds the lock.
+func (a *admission) fullOf(w *waiter) gauge {
+	for _, g := range a.gauges(w) {
+		if g.quota != "" && g.full() {
+			return g
+		}
+	}
+	return gauge{}
+}
+
+// heldFull is the tenant's own bound that nothing makes room in but its owner. The caller holds the lock.
+func (a *admission) heldFull(w *waiter) gauge {
+	for _, g := range a.gauges(w) {
+		if g.quota != "" && g.lasting+g.want > g.bound {
+			return g
+		}
+	}
+	return gauge{}
 }
 
 // leave takes a claim out of the queue; false if it has been granted already.
@@ -153,6 +180,9 @@ func (a *admission) book(w *waiter) {
 func (a *admission) count(w *waiter, part amounts, sign int64) {
 	a.used.add(part, sign)
 	w.party.used.add(part, sign)
+	if w.lasting {
+		w.party.lasting.add(amounts{boxes: part.boxes, memory: part.memory}, sign)
+	}
 	a.runs[w.backend] += sign * part.runs
 }
 

@@ -18,7 +18,8 @@ const gib = 1 << 30
 // desk is an admission and the claims that were let in, in their order.
 type desk struct {
 	*admission
-	t *testing.T
+	t     *testing.T
+	quota Quota
 
 	mu      sync.Mutex
 	entered []string
@@ -32,7 +33,7 @@ func newDesk(t *testing.T, s Settings) *desk {
 		s.MaxWait = time.Hour
 	}
 	return &desk{
-		admission: newAdmission(s, time.Now), t: t,
+		admission: newAdmission(s, time.Now), t: t, quota: s.Quota,
 		tickets: map[string]*ticket{}, errs: map[string]error{}, places: map[string][]int{},
 	}
 }
@@ -40,6 +41,7 @@ func newDesk(t *testing.T, s Settings) *desk {
 // come has somebody ask under a name, and returns once that one waits or has an answer.
 func (d *desk) come(ctx context.Context, name string, c claim) {
 	d.t.Helper()
+	c.quota = d.quota
 	go func() {
 		got, err := d.enter(ctx, c, func(position int) {
 			d.mu.Lock()

@@ -53,17 +53,6 @@ func (s *Service) keptRun(ctx context.Context, owner, id string) (core.Record, e
 	return run.Record, run.Failure.Err()
 }
 
-// OwnsRun is core.ErrNotFound unless there is such a run of the owner's.
-func (s *Service) OwnsRun(ctx context.Context, owner, id string) error {
-	if s.runs.find(owner, id) != nil {
-		return nil
-	}
-	if _, err := s.ports.Runs.Get(ctx, owner, id); err != nil {
-		return unknownRun(err)
-	}
-	return nil
-}
-
 // errElsewhere is the error of acting on a run of another server.
 func errElsewhere() error {
 	return core.Errorf(core.ErrUnavailable, "another server of this installation looks after the run: only that one reaches its program").

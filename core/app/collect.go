@@ -204,8 +204,16 @@ func (c *collector) keep(ctx context.Context, name, mimeType string, copyTo func
 	if err != nil {
 		return core.Artifact{}, err
 	}
+	if err := c.hold(ctx, c.tenant, c.under.id, n); err != nil {
+		return core.Artifact{}, err
+	}
+	kept, err := into.Commit(mimeType)
+	if err != nil {
+		_ = c.hold(ctx, c.tenant, c.under.id, -n) // what is given back is never refused
+		return core.Artifact{}, err
+	}
 	c.room -= n
-	return into.Commit(mimeType)
+	return kept, nil
 }
 
 // unique makes a name that the store takes and that no other file of the run has.

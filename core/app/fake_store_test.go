@@ -191,3 +191,10 @@ func (s *runStore) Sweep(_ context.Context, before time.Time) (int, error) {
 	})
 	return had - len(s.all), nil
 }
+
+// forget is what a sweep does after a while.
+func (s *runStore) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = slices.DeleteFunc(s.all, func(r core.Run) bool { return r.ID == id })
+}

@@ -55,6 +55,7 @@ type world struct {
 	now      time.Time
 	sessions *sessionStore
 	runs     *runStore
+	usage    *usageStore
 	catalog  map[string]core.Package
 }
 
@@ -64,7 +65,7 @@ func newWorld() *world {
 		mounts: map[string][]core.Mount{}, folders: map[string]bool{},
 		index: map[string]core.Environment{}, fail: map[string]error{}, contents: map[string]string{},
 		alive: map[string]bool{"me": true}, now: time.Unix(1e9, 0),
-		sessions: &sessionStore{}, runs: &runStore{},
+		sessions: &sessionStore{}, runs: &runStore{}, usage: &usageStore{},
 		run: func(context.Context, core.RunSpec) (core.Exit, error) {
 			return core.Exit{Stdout: core.Output{Head: []byte("hello\n"), Total: 6}}, nil
 		},
@@ -108,7 +109,7 @@ func (w *world) serviceOf(t *testing.T, s app.Settings, backends *app.Backends) 
 	backends.Start()
 	service := app.New(app.Ports{
 		Backends: backends, Guests: w, Artifacts: (*files)(w), Installer: w, Index: (*index)(w), Catalog: w,
-		Sessions: w.sessions, Runs: w.runs,
+		Sessions: w.sessions, Runs: w.runs, Usage: w.usage,
 		Instance: "inst", Server: "me",
 		Alive: func(server string) bool { return w.alive[server] },
 		Now:   w.time,
@@ -535,6 +536,17 @@ type readable struct{ *bytes.Reader }
 
 func (readable) Close() error { return nil }
 
-func (f *files) List(context.Context, string) ([]core.Artifact, error) { return nil, nil }
-func (f *files) Remove(context.Context, string) error                  { return nil }
-func (f *files) Sweep(context.Context, time.Time, int64) (int, error)  { return 0, nil }
+func (f *files) List(_ context.Context, run string) ([]core.Artifact, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []core.Artifact
+	for name := range f.files {
+		if name, of := strings.CutPrefix(name, run+"/"); of {
+			list = append(list, core.Artifact{Run: run, Name: name})
+		}
+	}
+	return list, nil
+}
+
+func (f *files) Remove(context.Context, string) error                 { return nil }
+func (f *files) Sweep(context.Context, time.Time, int64) (int, error) { return 0, nil }

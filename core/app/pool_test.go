@@ -44,7 +44,7 @@ func withPool(t *testing.T, change func(*app.Settings)) *pooled {
 	backends := app.NewBackends([]app.Source{source}, app.Preference{Names: []string{"fake"}}, discard())
 	p.service = app.New(app.Ports{
 		Backends: backends, Guests: p, Artifacts: (*files)(p.world), Installer: p.world, Index: (*index)(p.world),
-		Sessions: p.sessions, Runs: p.world.runs, Instance: "inst", Server: "me",
+		Sessions: p.sessions, Runs: p.world.runs, Usage: &usageStore{}, Instance: "inst", Server: "me",
 		Alive: func(server string) bool { return server == "me" },
 		Now:   time.Now, NewID: p.newID, Log: discard(),
 	}, s)

@@ -50,6 +50,7 @@ func (s *Service) takeUp(known core.Run) {
 			s.runs.lose(working, u, err)
 			return
 		}
+		s.spending.settle(known.Owner, 0, s.cpuTime(min(s.ports.Now().Sub(known.Begun), known.Timeout)))
 		s.runs.close(working, u, core.RunEnded, record, nil)
 	})
 }

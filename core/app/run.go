@@ -181,11 +181,11 @@ func (r *run) ensureImage(ctx context.Context) (core.Image, error) {
 // who waits for these keeps nobody from a place. The box counts until it is gone, the run until leave is called.
 func (r *run) enterBox(ctx context.Context, image core.Image, purpose core.Purpose, lifetime time.Duration) (made *box, leave func(), err error) {
 	r.clock.enter(core.PhaseQueue)
-	kind := claimRun
-	if purpose != core.PurposeRun {
-		kind = claimBox
+	asked := claim{tenant: r.tenant, backend: r.name, memory: r.settings.Limits.MemoryBytes, kind: claimRun}
+	if purpose == core.PurposeSession {
+		asked.kind, asked.lasting = claimBox, true
 	}
-	ticket, err := r.admit(ctx, claim{tenant: r.tenant, backend: r.name, memory: r.settings.Limits.MemoryBytes, kind: kind}, r.queued)
+	ticket, err := r.admit(ctx, asked, r.queued)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/boxwright/boxwright/ports/artifact"
 	"github.com/boxwright/boxwright/ports/dependency"
 	"github.com/boxwright/boxwright/ports/execution"
+	"github.com/boxwright/boxwright/ports/identity"
 	"github.com/boxwright/boxwright/ports/session"
 )
 
@@ -38,9 +39,12 @@ type Settings struct {
 	MaxConcurrent int   // runs at once on one backend; more wait
 	MaxQueued     int   // runs of one tenant that wait; more are refused
 	MaxWait       time.Duration
-	MaxBoxes      int64 // at once; 0 is no bound
-	MaxMemory     int64 // bytes that all boxes together may use; 0 is no bound
-	Quota         Quota
+	MaxBoxes      int64            // at once; 0 is no bound
+	MaxMemory     int64            // bytes that all boxes together may use; 0 is no bound
+	Quota         Quota            // of each tenant
+	Quotas        map[string]Quota // of some, by their principal's id or name; a zero field is as in Quota
+	QuotaWindow   time.Duration    // in which Quota.CPU may be used; 0: a day
+	KeepFiles     time.Duration    // how long files are kept; 0: nobody knows
 	Pool          Pool
 	Tenant        string // whose runs boxes wait for before anybody has asked, where tenants share none
 
@@ -83,6 +87,7 @@ type Ports struct {
 	Catalog   dependency.Catalog
 	Sessions  session.Store
 	Runs      session.Runs
+	Usage     identity.Usage
 
 	Instance string // the installation's id, on every label
 	Server   string // this process's id, on every label
@@ -102,6 +107,7 @@ type Service struct {
 	admission *admission
 	pool      *pool
 	runs      *ledger
+	spending  *spending
 	sessions  *sessions
 	places    places
 	installs  flights
@@ -120,6 +126,7 @@ func New(ports Ports, settings Settings) *Service {
 		boxes:     newBoxes(ports),
 		admission: newAdmission(settings, ports.Now),
 		runs:      newLedger(ports),
+		spending:  newSpending(ports, settings.QuotaWindow),
 		sessions:  newSessions(),
 		places:    places{all: map[string]*place{}},
 		closing:   closing,
@@ -137,6 +144,7 @@ func (s *Service) Close(ctx context.Context) error {
 	s.pool.close()
 	err := errors.Join(s.endSessions(ctx), s.boxes.drain(ctx))
 	s.runs.saveAll(ctx)
+	s.spending.flush(ctx)
 	return errors.Join(err, s.sweepAll(ctx, s.boxes.suspects()))
 }
 

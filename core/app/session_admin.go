@@ -163,7 +163,7 @@ func (s *Service) reviewSessions(ctx context.Context) (needed map[string]core.Se
 		case session.Lost == "":
 			needed[session.Box] = session
 			delete(over, session.ID)
-			s.adopt(claim{tenant: session.Owner, backend: session.Backend, kind: claimBox}, session.Box).release()
+			s.adopt(claim{tenant: session.Owner, backend: session.Backend, kind: claimBox, lasting: true}, session.Box).release()
 		case now.Sub(session.Used) > lostFor:
 			if err := s.ports.Sessions.Remove(ctx, session.ID); err != nil {
 				return nil, err

@@ -236,19 +236,3 @@ func TestAConnectionThatEnds(t *testing.T) {
 		t.Errorf("there are %d boxes, want 2", boxes)
 	}
 }
-
-// TestWhoseARunIs: a run of somebody else is as one that does not exist.
-func TestWhoseARunIs(t *testing.T) {
-	s := newWorld().service(t, sessionSettings())
-	record, err := s.RunInSession(t.Context(), "", cell("x"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.OwnsRun(t.Context(), "local", record.RunID); err != nil {
-		t.Errorf("its owner: %v", err)
-	}
-	of, no := s.OwnsRun(t.Context(), "bob", record.RunID), s.OwnsRun(t.Context(), "bob", "nothing")
-	if core.KindOf(of) != core.ErrNotFound || of.Error() != no.Error() {
-		t.Errorf("somebody else gets %v, and for none %v", of, no)
-	}
-}

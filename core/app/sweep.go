@@ -47,6 +47,7 @@ func (s *Service) Sweep(ctx context.Context) {
 // round is one sweep with all that goes with it.
 func (s *Service) round(ctx context.Context) error {
 	s.runs.saveAll(ctx)
+	s.spending.flush(ctx)
 	err := s.recoverRuns(ctx) // first: their boxes would look like leftovers
 	if err == nil {
 		err = s.SweepOnce(ctx)

@@ -25,7 +25,7 @@ func (w *world) another(t *testing.T, s app.Settings) *app.Service {
 	backends := app.NewBackends([]app.Source{w.source("fake")}, app.Preference{Names: []string{"fake"}}, discard())
 	backends.Start()
 	service := app.New(app.Ports{
-		Backends: backends, Guests: w, Artifacts: (*files)(w), Installer: w, Index: (*index)(w), Sessions: w.sessions, Runs: w.runs,
+		Backends: backends, Guests: w, Artifacts: (*files)(w), Installer: w, Index: (*index)(w), Sessions: w.sessions, Runs: w.runs, Usage: &usageStore{},
 		Instance: "inst", Server: "you", Alive: func(server string) bool { return w.alive[server] },
 		Now: w.time, NewID: w.newID, Log: discard(),
 	}, s)

@@ -37,7 +37,7 @@ func ErrNotRedeemed() error {
 
 // ErrFull is the error of keeping more files than the owner may.
 func ErrFull(used, more, most int64) error {
-	return core.Errorf(core.ErrExhausted, "the quota of kept files is full: %s of %s are used, %s more do not fit",
+	return core.Errorf(core.ErrExhausted, "your quota of kept files is full: %s of %s are used, %s more do not fit",
 		core.FormatBytes(used), core.FormatBytes(most), core.FormatBytes(more))
 }
 

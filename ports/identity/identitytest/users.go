@@ -2,6 +2,7 @@ package identitytest
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -121,7 +122,7 @@ func testRemoveUser(c *checking) {
 
 func testUsersAtOnce(c *checking) {
 	won := atOnce(8, func(i int) error {
-		return c.AddUser(c.ctx, core.User{ID: string(rune('a' + i)), Name: "one", Role: core.RoleUser})
+		return c.AddUser(c.ctx, core.User{ID: fmt.Sprint("u", i), Name: "one", Role: core.RoleUser})
 	})
 	c.want("how many added one name", won, 1)
 	c.must("AddUser", c.AddUser(c.ctx, user("n")))
