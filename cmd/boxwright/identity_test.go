@@ -18,6 +18,7 @@ import (
 	"github.com/boxwright/boxwright/adapters/config"
 	"github.com/boxwright/boxwright/adapters/storage/sqlite"
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/core/app"
 	"github.com/boxwright/boxwright/ports/identity"
 )
 
@@ -297,5 +298,40 @@ func TestAuthOfSettings(t *testing.T) {
 	_, key := auth.NewKey(core.Key{})
 	if _, err := a.Authenticate(t.Context(), auth.Credential{Token: key}); core.KindOf(err) != core.ErrDenied {
 		t.Errorf("a key where only tokens count: %v", err)
+	}
+}
+
+// TestServersSeeUsers: also one that keeps everything else in memory knows the keys of the state folder.
+func TestServersSeeUsers(t *testing.T) {
+	s := newShell(t)
+	s.run("users add ann")
+	storage := config.Storage{Dir: s.dir, Sessions: inMemory, Environments: inMemory}
+	for mode, want := range map[string]int{config.AuthNone: 0, config.AuthKeys: 1} {
+		server := &system{}
+		if err := server.openDatabase(storage, config.Auth{Mode: mode}); err != nil {
+			t.Fatal(err)
+		}
+		if users, err := server.identity.Users(t.Context()); err != nil || len(users) != want {
+			t.Errorf("auth.mode %s: users are %v, %v", mode, users, err)
+		}
+		if err := server.database.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestQuotasOfSettings reach the use cases whole.
+func TestQuotasOfSettings(t *testing.T) {
+	c := config.Default()
+	c.Quotas = config.Quotas{
+		Boxes: 1, Runs: 2, Memory: 3, CPUSeconds: 4, CPUWindow: config.Duration(time.Hour), Files: 5, CallsPerMinute: 6,
+		Principals: []config.QuotasOf{{Principal: "ann", Boxes: 7, Runs: 8, Memory: 9, CPUSeconds: 10, Files: 11, CallsPerMinute: 12}},
+	}
+	got := appSettings(c)
+	if want := (app.Quota{Boxes: 1, Runs: 2, Memory: 3, CPU: 4 * time.Second, Files: 5, Calls: 6}); got.Quota != want || got.QuotaWindow != time.Hour {
+		t.Errorf("everybody's are %+v in %v", got.Quota, got.QuotaWindow)
+	}
+	if want := (app.Quota{Boxes: 7, Runs: 8, Memory: 9, CPU: 10 * time.Second, Files: 11, Calls: 12}); got.Quotas["ann"] != want {
+		t.Errorf("ann's are %+v", got.Quotas)
 	}
 }

@@ -63,10 +63,25 @@ func (s *Service) hold(ctx context.Context, owner, run string, bytes int64) erro
 	if !errors.Is(err, core.ErrExhausted) {
 		return s.minor(err, most)
 	}
-	if released, _ := s.releaseOf(ctx, owner); released == 0 {
+	if !s.makesRoom(ctx, owner) {
 		return s.fullOfFiles(ctx, owner, err)
 	}
 	return s.minor(s.ports.Usage.Hold(ctx, more, most), most)
+}
+
+// releaseEvery is how often it is looked whether an owner's files are gone: who is at a quota asks for each file.
+const releaseEvery = time.Minute
+
+// makesRoom reports whether files of an owner turned out to be gone.
+func (s *Service) makesRoom(ctx context.Context, owner string) bool {
+	now := s.ports.Now()
+	last, looked := s.released.Swap(owner, now)
+	if at, isTime := last.(time.Time); looked && isTime && now.Sub(at) < releaseEvery {
+		s.released.Store(owner, at)
+		return false
+	}
+	released, _ := s.releaseOf(ctx, owner) // what went wrong is seen again by the sweep
+	return released > 0
 }
 
 // minor lets a file be kept although that cannot be counted, where nothing depends on the count.

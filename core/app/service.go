@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -108,6 +109,7 @@ type Service struct {
 	pool      *pool
 	runs      *ledger
 	spending  *spending
+	released  sync.Map // by owner: when it was looked last whether its files are gone
 	sessions  *sessions
 	places    places
 	installs  flights

@@ -71,7 +71,7 @@ func (d *DB) busy(err error) error {
 
 func (d *DB) damaged(err error) error {
 	return core.Errorf(core.ErrUnavailable, "the file %s is damaged: %w", d.path, err).
-		WithHint("stop all servers and move it away, with those beside it that end in -wal and -shm: its sessions, runs and environments are then forgotten")
+		WithHint("stop all servers and move it away, with those beside it that end in -wal and -shm: its sessions, runs, environments, users and keys are then forgotten")
 }
 
 func (d *DB) full(err error) error {

@@ -82,7 +82,7 @@ func (d *DB) version(ctx context.Context, from querier) (seen int, err error) {
 	known, err := steps()
 	if err == nil && (seen < 0 || seen > len(known)) {
 		return 0, core.Errorf(core.ErrUnsupported, "the file %s was made by a newer Boxwright: its format is %d, this one knows %d", d.path, seen, len(known)).
-			WithHint("run the newer one, or move the file away: its sessions, runs and environments are then forgotten")
+			WithHint("run the newer one, or move the file away: its sessions, runs, environments, users and keys are then forgotten")
 	}
 	return seen, err
 }

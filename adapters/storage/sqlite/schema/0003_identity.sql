@@ -59,4 +59,4 @@ CREATE TABLE holdings (
 	since TEXT    NOT NULL
 ) STRICT;
 
-CREATE INDEX holdings_owner ON holdings (owner, since, run);
+CREATE INDEX holdings_owner ON holdings (owner, since, run, bytes); -- with bytes, as they are summed up for each file
