@@ -27,7 +27,7 @@ type claims map[string]any
 
 // principal is what the claims say, without the id. Its scopes are never nil: a token allows what it says.
 func (o ClaimOptions) principal(c claims) core.Principal {
-	p := core.Principal{Name: c.name(), Scopes: []core.Scope{}}
+	p := core.Principal{Name: c.name(), Credential: c.credential(), Scopes: []core.Scope{}}
 	for _, role := range c.texts(o.Roles) {
 		p.Admin = p.Admin || slices.Contains(o.Admins, role)
 	}
@@ -76,9 +76,17 @@ func (c claims) texts(name string) []string {
 // maxName bounds what people are called, in characters.
 const maxName = 64
 
-// name is what people call the bearer, made harmless.
-func (c claims) name() string {
-	for _, claim := range []string{"preferred_username", "email", "name", "sub"} {
+// credential names what the bearer shows, by the program that it was given to: the next token is the same one.
+func (c claims) credential() string {
+	return strings.TrimSuffix("token/"+c.first("azp", "client_id"), "/")
+}
+
+// name is what people call the bearer.
+func (c claims) name() string { return c.first("preferred_username", "email", "name", "sub") }
+
+// first is the first text that there is of these claims, made harmless.
+func (c claims) first(names ...string) string {
+	for _, claim := range names {
 		text, _ := c[claim].(string)
 		if text = strings.TrimSpace(strings.Map(printable, text)); text != "" {
 			runes := []rune(text)

@@ -157,7 +157,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) claims(changes map[string]any) map[string]any {
 	c := map[string]any{
 		"iss": b.URL, "sub": "ann", "aud": []string{"other", audience}, "iat": b.now().Unix(), "exp": b.now().Add(time.Hour).Unix(),
-		"scope": "openid bw:run bw:everything run", "preferred_username": "Ann",
+		"scope": "openid bw:run bw:everything run", "preferred_username": "Ann", "azp": "editor",
 	}
 	maps.Copy(c, changes)
 	maps.DeleteFunc(c, func(_ string, v any) bool { return v == nil })
@@ -182,7 +182,7 @@ func TestToken(t *testing.T) {
 	} {
 		for range 2 { // the second time it is known
 			p, err := b.who(token)
-			if err != nil || p.ID != b.URL+"|ann" || p.Name != "Ann" || p.Admin || !slices.Equal(p.Scopes, []core.Scope{core.ScopeRun}) || !strings.HasPrefix(p.Credential, "token-") {
+			if err != nil || p.ID != b.URL+"|ann" || p.Name != "Ann" || p.Admin || !slices.Equal(p.Scopes, []core.Scope{core.ScopeRun}) || p.Credential != "token/editor" {
 				t.Errorf("%s: got %+v, %v\n%s", name, p, err, b.log)
 			}
 		}
