@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -19,8 +20,12 @@ const setupLife = 24 * time.Hour
 
 // Setup makes the first administrator, for whoever shows the token that the server printed when it started.
 type Setup struct {
-	Store identity.Setup
-	Now   func() time.Time
+	Store interface {
+		identity.Setup
+		Append(ctx context.Context, r core.AuditRecord) error // identity.Audit's
+	}
+	Now func() time.Time
+	Log *slog.Logger
 }
 
 // Offer makes the token, in place of any before, and returns it and until when it is good. Where there is an
@@ -40,15 +45,27 @@ func (s Setup) Offer(ctx context.Context) (token string, until time.Time, err er
 func (s Setup) Redeem(ctx context.Context, token, name string) (admin core.User, key string, err error) {
 	id, hash, ok := parseKey(token)
 	if !ok || id != setupID {
-		return core.User{}, "", identity.ErrNotRedeemed()
+		return core.User{}, "", s.refuse(identity.ErrNotRedeemed())
 	}
 	now := s.Now()
 	admin = NewUser(name, core.RoleAdmin, now)
 	first, text := NewKey(core.Key{Owner: admin.ID, Label: "first key", Created: now})
 	if err := s.Store.Redeem(ctx, hash, now, admin, first); err != nil {
-		return core.User{}, "", err
+		return core.User{}, "", s.refuse(err)
+	}
+	done := core.AuditRecord{
+		At: now, Principal: admin.ID, Credential: setupID, Action: "user.setup", Target: Shown(first.ID) + " of " + name, Outcome: "ok",
+	}
+	if err := s.Store.Append(ctx, done); err != nil { // the administrator is there all the same
+		s.Log.Error("that the first administrator was made could not be appended to the audit log", "user", name, "error", err)
 	}
 	return admin, text, nil
+}
+
+// refuse has the log know: somebody may be guessing.
+func (s Setup) refuse(err error) error {
+	s.Log.Warn("the first administrator was not made", "error", err)
+	return err
 }
 
 // NewUser gives a user an id that nobody has had.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +22,12 @@ type setupStore struct {
 	until time.Time
 	admin core.User
 	key   core.Key
+	done  []core.AuditRecord
+}
+
+func (s *setupStore) Append(_ context.Context, r core.AuditRecord) error {
+	s.done = append(s.done, r)
+	return nil
 }
 
 func (s *setupStore) Offer(_ context.Context, hash [32]byte, until time.Time) error {
@@ -44,7 +51,7 @@ func (s *setupStore) Redeem(_ context.Context, hash [32]byte, now time.Time, adm
 
 func TestSetup(t *testing.T) {
 	store, c := &setupStore{}, newClock()
-	setup := auth.Setup{Store: store, Now: c.now}
+	setup := auth.Setup{Store: store, Now: c.now, Log: slog.New(slog.DiscardHandler)}
 	token, until, err := setup.Offer(t.Context())
 	if err != nil || !until.Equal(c.now().Add(24*time.Hour)) || !strings.HasPrefix(token, "bxw_setup_") || strings.Contains(token, string(store.hash[:])) {
 		t.Fatalf("Offer returned %q, %v, %v", token, until, err)
@@ -63,6 +70,9 @@ func TestSetup(t *testing.T) {
 	if err != nil || admin.Role != core.RoleAdmin || store.admin != admin || store.key.Owner != admin.ID || !strings.HasPrefix(key, auth.Shown(store.key.ID)+"_") {
 		t.Fatalf("Redeem returned %+v, %q, %v", admin, key, err)
 	}
+	if done := store.done; len(done) != 1 || done[0].Principal != admin.ID || done[0].Action != "user.setup" || strings.Contains(done[0].Target, key) {
+		t.Errorf("the audit log has %+v", done)
+	}
 	if _, _, err := setup.Redeem(t.Context(), token, "root2"); core.KindOf(err) != core.ErrDenied {
 		t.Errorf("a second Redeem returned %v", err)
 	}
@@ -74,7 +84,7 @@ func TestSetup(t *testing.T) {
 // TestSetupTokenIsNoKey: it opens the one door.
 func TestSetupTokenIsNoKey(t *testing.T) {
 	c := newClock()
-	token, _, err := auth.Setup{Store: &setupStore{}, Now: c.now}.Offer(t.Context())
+	token, _, err := auth.Setup{Store: &setupStore{}, Now: c.now, Log: slog.New(slog.DiscardHandler)}.Offer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +96,7 @@ func TestSetupTokenIsNoKey(t *testing.T) {
 
 func TestSetupRoute(t *testing.T) {
 	store, c := &setupStore{}, newClock()
-	setup := auth.Setup{Store: store, Now: c.now}
+	setup := auth.Setup{Store: store, Now: c.now, Log: slog.New(slog.DiscardHandler)}
 	token, _, err := setup.Offer(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func (s *system) offerSetup(ctx context.Context, c config.Auth) error {
 }
 
 // setup makes the first administrator. It is an http.Handler.
-func (s *system) setup() auth.Setup { return auth.Setup{Store: s.identity, Now: time.Now} }
+func (s *system) setup() auth.Setup { return auth.Setup{Store: s.identity, Now: time.Now, Log: s.log} }
 
 // coreQuota is as the use cases understand it.
 func coreQuota(q config.Quotas) app.Quota {
