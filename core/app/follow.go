@@ -10,13 +10,13 @@ import (
 
 // launch starts a run that goes on by itself, and waits for it as long as the caller should.
 func (s *Service) launch(ctx context.Context, j job, session string, progress func(core.Progress), do func(*run, context.Context) (core.Record, error)) (core.Record, error) {
-	spent, err := s.spending.reserve(ctx, j.tenant, s.cpuTime(j.spec.Timeout), s.quotaOf(ctx, j.tenant).CPU)
-	if err != nil {
+	r := &run{Service: s, job: j, clock: newStopwatch(s.ports.Now)}
+	if err := r.afford(ctx); err != nil {
 		return core.Record{}, err
 	}
 	working, release := s.whileOpen(context.WithoutCancel(ctx))
 	u, working := s.runs.open(working, j, session, progress)
-	r := &run{Service: s, job: j, under: u, progress: u.tell, clock: newStopwatch(s.ports.Now)}
+	r.under, r.progress = u, u.tell
 	r.spec.ID, r.spec.Stream = u.id, progress != nil
 	s.boxes.work.do("ran the code", func() {
 		defer release()
@@ -25,8 +25,7 @@ func (s *Service) launch(ctx context.Context, j job, session string, progress fu
 		if err != nil && working.Err() != nil && !errors.Is(err, core.ErrCancelled) {
 			err = cancelled(working)
 		}
-		phases, _ := r.clock.stop()
-		spent(s.cpuTime(phases[core.PhaseRun]))
+		r.pay()
 		s.runs.close(working, u, core.RunEnded, record, err)
 	})
 	defer u.leave()

@@ -27,6 +27,10 @@ func (r *run) supply(ctx context.Context, exit core.Exit, install func(context.C
 	if err != nil {
 		return false // no package of the list is like that
 	}
+	if err := r.afford(ctx); err != nil {
+		r.record.Warnings = append(r.record.Warnings, fmt.Sprintf("it was not run again with %s: %s", missing.Package, core.MessageOf(err)))
+		return false
+	}
 	before := r.requirements
 	r.requirements = sorted(slices.Concat(before, added))
 	r.runs.again(ctx, r.under)

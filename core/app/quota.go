@@ -101,6 +101,26 @@ func (s *Service) filesOf(ctx context.Context, owner string) (core.Meter, error)
 // seconds rounds up, so that nothing used is never shown for something.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
+// afford sets the processor time aside that the program may need, each time before it runs.
+func (r *run) afford(ctx context.Context) error {
+	booking, err := r.spending.reserve(ctx, r.tenant, r.cpuTime(r.spec.Timeout), r.quotaOf(ctx, r.tenant).CPU)
+	if err == nil {
+		r.bookings = append(r.bookings, booking)
+	}
+	return err
+}
+
+// pay counts what the program had, and gives the rest back. To be ended takes a moment that is not its own.
+func (r *run) pay() {
+	phases, _ := r.clock.stop()
+	had := r.cpuTime(phases[core.PhaseRun])
+	for _, booking := range r.bookings {
+		part := min(had, r.cpuTime(r.spec.Timeout))
+		booking(part)
+		had -= part
+	}
+}
+
 // cpuTime is the processor time that a program has in so long: of the share that its box is given, used or not.
 func (s *Service) cpuTime(took time.Duration) time.Duration {
 	return time.Duration(float64(took) * s.settings.Limits.CPUs)

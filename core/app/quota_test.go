@@ -194,6 +194,33 @@ func TestUseThatCannotBeKept(t *testing.T) {
 	}
 }
 
+// TestProcessorTimeOfAnotherTry: a program that runs again is as two.
+func TestProcessorTimeOfAnotherTry(t *testing.T) {
+	for quota, tries := range map[time.Duration]int{20 * time.Second: 2, 19 * time.Second: 1} {
+		w, s := newWorld(), cpuSettings()
+		s.Quota.CPU, s.AutoInstall = quota, true
+		ran := 0
+		w.run = func(context.Context, core.RunSpec) (core.Exit, error) {
+			w.pass(11 * time.Second) // a moment longer than it may
+			if ran++; ran == 2 {
+				return core.Exit{}, nil
+			}
+			text := "Traceback (most recent call last):\nModuleNotFoundError: No module named 'yaml'\n"
+			return core.Exit{Code: 1, Stderr: core.Output{Head: []byte(text), Total: int64(len(text))}}, nil
+		}
+		service := w.service(t, s)
+		r, ten := request("import yaml"), 10*time.Second
+		r.Timeout, r.AutoInstall = &ten, true
+		record, err := service.RunOnce(t.Context(), r, nil)
+		if err != nil || ran != tries || strings.Contains(strings.Join(record.Warnings, ""), "it was not run again with pyyaml: your quota") != (tries == 1) {
+			t.Errorf("with %v it ran %d times: %+v, %v", quota, ran, record, err)
+		}
+		if meters, err := service.Usage(t.Context(), "local"); err != nil || meters[3].Used != int64(10*tries) {
+			t.Errorf("with %v the use is %+v, %v", quota, meters, err)
+		}
+	}
+}
+
 // leaving has each run leave a file of so many bytes.
 func (w *world) leaving(size int) {
 	w.contents["f.bin"] = strings.Repeat("x", size)

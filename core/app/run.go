@@ -32,7 +32,8 @@ type run struct {
 	progress func(core.Progress)
 	clock    *stopwatch
 	record   core.Record
-	packages core.Environment // that the program finds
+	packages core.Environment      // that the program finds
+	bookings []func(time.Duration) // of processor time: one for each time that the program runs
 	// afterwards removes what the run used: only once its record is kept, as the box is where a server that
 	// comes after this one would find out how it ended.
 	afterwards func()
