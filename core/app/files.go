@@ -31,7 +31,7 @@ func (s *Service) OpenFile(ctx context.Context, owner, run, name string) (io.Rea
 
 func errNoFile(run, name string) error {
 	return core.Errorf(core.ErrNotFound, "run %q has no file %q", run, shortened(name)).
-		WithHint("files are kept for a while only; the run's result tells which it left")
+		WithHint("files are removed when they are old or when room is needed")
 }
 
 // ownsFiles: files outlive what is known of their run, so that it is kept whose they are. What nobody knows
