@@ -45,7 +45,7 @@ func (l Listen) Open(authenticated bool) (net.Listener, error) {
 	}
 	if !authenticated && !address.IP.IsLoopback() {
 		return nil, core.Errorf(core.ErrInvalid, "the server does not listen at %s, as anybody who reaches it could run code here: it asks nobody for a key", l.Address).
-			WithHint("listen at 127.0.0.1, or at a unix socket with http.unix_socket")
+			WithHint("set auth.mode to keys, listen at 127.0.0.1, or at a unix socket with http.unix_socket")
 	}
 	listener, err := net.ListenTCP("tcp", address)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/boxwright/boxwright/adapters/auth"
 	"github.com/boxwright/boxwright/adapters/config"
+	"github.com/boxwright/boxwright/adapters/web"
+	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/core/app"
 	"github.com/boxwright/boxwright/ports/identity"
 )
@@ -37,6 +39,21 @@ func newIssuer(c config.OIDC, log *slog.Logger) (*auth.Issuer, error) {
 			Roles: c.RoleClaim, Admins: c.AdminRoles, Scopes: c.ScopeClaim, Prefix: c.ScopePrefix, Usual: c.Scopes(),
 		},
 	})
+}
+
+// authenticator asks the system's who sends a request; nil where nobody is asked.
+func (s *system) authenticator() web.Authenticator {
+	if s.auth == nil {
+		return nil
+	}
+	return asker{s.auth}
+}
+
+type asker struct{ *auth.Authenticator }
+
+// Authenticate implements web.Authenticator.
+func (a asker) Authenticate(ctx context.Context, c web.Credential) (core.Principal, error) {
+	return a.Authenticator.Authenticate(ctx, auth.Credential(c))
 }
 
 // newTenants keeps an audit log where somebody is asked who they are.

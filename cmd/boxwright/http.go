@@ -43,12 +43,19 @@ func openHTTP(ctx context.Context, c config.Config, system *system, server *mcp.
 		BodyLimit: int64(c.HTTP.BodyLimit), RequestsPerMinute: c.HTTP.RequestsPerMinute, DrainTimeout: c.HTTP.DrainTimeout.Std(),
 		Ready: system.ready, Drain: sessions.Drain, Cut: sessions.Close, Log: system.log,
 	}
+	if c.Auth.UsesTokens() {
+		options.AuthorizationServers = []string{c.Auth.OIDC.Issuer}
+	}
+	routes := []web.Route{
+		{Pattern: "/mcp", Handler: sessions.Streamable()},
+		{Pattern: "GET /sse", Handler: sessions.SSE()},
+		{Pattern: "POST " + mcphttp.MessagesPath, Handler: sessions.Messages()},
+	}
+	if c.Auth.UsesKeys() {
+		routes = append(routes, web.Route{Pattern: "POST /setup", Handler: system.setup(), Open: true})
+	}
 	return &remote{
-		Server: web.New(options,
-			web.Route{Pattern: "/mcp", Handler: sessions.Streamable()},
-			web.Route{Pattern: "GET /sse", Handler: sessions.SSE()},
-			web.Route{Pattern: "POST " + mcphttp.MessagesPath, Handler: sessions.Messages()},
-		),
+		Server:   web.New(options, routes...),
 		listener: listener, sessions: sessions, log: system.log,
 	}, nil
 }

@@ -92,8 +92,11 @@ func speak(ctx context.Context, settings config.Config, system *system, server *
 	defer end()
 	var ways []func(context.Context) error
 	if settings.UsesHTTP() {
-		web, err := openHTTP(ctx, settings, system, server, nil)
+		web, err := openHTTP(ctx, settings, system, server, system.authenticator())
 		if err != nil {
+			return err
+		}
+		if err := system.offerSetup(ctx, settings.Auth); err != nil {
 			return err
 		}
 		ways = append(ways, web.serve)
