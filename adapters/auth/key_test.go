@@ -116,7 +116,7 @@ func TestKeyRefused(t *testing.T) {
 		"expired":        {expired, "expired"},
 		"revoked":        {revoked, "revoked"},
 		"disabled":       {disabled, "its user is disabled"},
-		"a byte changed": {strings.Replace(good, good[20:21], swap(good[20]), 1), "not a whole key"},
+		"a byte changed": {good[:20] + swap(good[20]) + good[21:], "not a whole key"},
 		"cut":            {good[:len(good)-1], "not a whole key"},
 		"longer":         {good + "0", "not a whole key"},
 		"the prefix":     {"bxw_", "not a whole key"},
