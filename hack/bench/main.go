@@ -152,7 +152,7 @@ func (m *measured) close() error {
 	if m.boxes != nil {
 		m.boxes.close()
 	}
-	return errors.Join(m.server.Close(), m.cold.Close(), m.remote.stop())
+	return errors.Join(m.server.Close(), m.cold.Close(), m.remote.halt())
 }
 
 func (m *measured) set(row, format string, args ...any) {

@@ -39,7 +39,7 @@ func startRemote(ctx context.Context, p *benchPlace) (*mcpServer, error) {
 	}
 	return &mcpServer{
 		Client: c, pid: command.Process.Pid, startup: time.Since(began),
-		stop: func() error { return errors.Join(c.Close(), stop()) },
+		halt: func() error { return errors.Join(c.Close(), stop()) },
 	}, nil
 }
 

@@ -21,7 +21,7 @@ type mcpServer struct {
 	*client.Client
 	pid     int
 	startup time.Duration // from the start of the process to the answer to initialize
-	stop    func() error  // of one that listens
+	halt    func() error  // of one that listens
 }
 
 func startServer(ctx context.Context, p *benchPlace, flags ...string) (*mcpServer, error) {
