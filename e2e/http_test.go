@@ -196,7 +196,7 @@ func TestPythonClientsOverHTTP(t *testing.T) {
 func TestASandboxOfAConnection(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	p := launch(t, setup{transport: overStreamable}, nil)
+	p := launch(t, setup{transport: overStreamable, unpooled: true}, nil)
 	for _, way := range []string{overStreamable, overSSE} {
 		w := &wire{process: p, inbox: make(chan message, 100)}
 		w.http = dialHTTP(t, p, way, w.take)
