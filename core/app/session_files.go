@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 
 // fileLimit bounds how long a box may take to serve one call on its files.
 const fileLimit = time.Minute
+
+// uploadLimit bounds how long a file may come in: a gigabyte through a slow line.
+const uploadLimit = 30 * time.Minute
 
 // ListFiles lists what lies in a folder of a session's workspace and, if recursive, in the folders below it. The
 // path "" or "." is the workspace. Like every call on files it does not wait for what runs in the session.
@@ -25,7 +29,7 @@ func (s *Service) ListFiles(ctx context.Context, r core.FileRequest, recursive b
 	}
 	var list core.FileListing
 	var err error
-	list.Session, err = s.onFiles(ctx, r, s.usedSession, func(ctx context.Context, guest execution.Guest) error {
+	list.Session, err = s.onFiles(ctx, r, s.usedSession, fileLimit, func(ctx context.Context, guest execution.Guest) error {
 		list.Entries, err = guest.ListFiles(ctx, dir, recursive)
 		if list.Cut = errors.Is(err, core.ErrExhausted); list.Cut {
 			return nil
@@ -43,7 +47,7 @@ func (s *Service) ReadFile(ctx context.Context, r core.FileRequest, offset, limi
 	}
 	var content core.FileContent
 	var err error
-	content.Session, err = s.onFiles(ctx, r, s.usedSession, func(ctx context.Context, guest execution.Guest) error {
+	content.Session, err = s.onFiles(ctx, r, s.usedSession, fileLimit, func(ctx context.Context, guest execution.Guest) error {
 		if content.Piece, err = guest.ReadPiece(ctx, r.Path, offset, limit); err != nil {
 			return err
 		}
@@ -76,7 +80,7 @@ func (s *Service) WriteFile(ctx context.Context, r core.FileRequest, content []b
 	find := func(ctx context.Context, r core.FileRequest) (core.Session, error) {
 		return s.ownSession(ctx, r, progress)
 	}
-	return s.onFiles(ctx, r, find, func(ctx context.Context, guest execution.Guest) error {
+	return s.onFiles(ctx, r, find, fileLimit, func(ctx context.Context, guest execution.Guest) error {
 		err := guest.WriteFile(ctx, r.Path, bytes.NewReader(content))
 		if errors.Is(err, core.ErrUnavailable) { // the stream may have been lost; writing twice does no harm
 			err = guest.WriteFile(ctx, r.Path, bytes.NewReader(content))
@@ -85,12 +89,24 @@ func (s *Service) WriteFile(ctx context.Context, r core.FileRequest, content []b
 	})
 }
 
+// UploadFile is WriteFile for content that comes as a stream, of any size that the workspace has room for, into
+// a session that is there.
+func (s *Service) UploadFile(ctx context.Context, r core.FileRequest, content io.Reader) error {
+	if err := core.CheckPath(r.Path); err != nil {
+		return err
+	}
+	_, err := s.onFiles(ctx, r, s.usedSession, uploadLimit, func(ctx context.Context, guest execution.Guest) error {
+		return guest.WriteFile(ctx, r.Path, content)
+	})
+	return err
+}
+
 // DeleteFile removes a file of a session's workspace, or a link but not what it leads to, and returns the session.
 func (s *Service) DeleteFile(ctx context.Context, r core.FileRequest) (session string, err error) {
 	if err := core.CheckPath(r.Path); err != nil {
 		return "", err
 	}
-	return s.onFiles(ctx, r, s.usedSession, func(ctx context.Context, guest execution.Guest) error {
+	return s.onFiles(ctx, r, s.usedSession, fileLimit, func(ctx context.Context, guest execution.Guest) error {
 		return guest.RemoveFile(ctx, r.Path)
 	})
 }
@@ -98,14 +114,14 @@ func (s *Service) DeleteFile(ctx context.Context, r core.FileRequest) (session s
 // onFiles does something with the files of a session that find returns. It does not stand in the session's
 // queue, and keeps it from being idle meanwhile.
 func (s *Service) onFiles(
-	ctx context.Context, r core.FileRequest, find func(context.Context, core.FileRequest) (core.Session, error),
+	ctx context.Context, r core.FileRequest, find func(context.Context, core.FileRequest) (core.Session, error), limit time.Duration,
 	do func(context.Context, execution.Guest) error,
 ) (string, error) {
 	ctx, release := s.whileOpen(ctx)
 	defer release()
 	session, err := find(ctx, r)
 	if err == nil {
-		err = s.inWorkspace(ctx, session, r.Path, do)
+		err = s.inWorkspace(ctx, session, r.Path, limit, do)
 	}
 	if err != nil && ctx.Err() != nil && !errors.Is(err, core.ErrCancelled) {
 		err = cancelled(ctx)
@@ -116,14 +132,16 @@ func (s *Service) onFiles(
 	return session.ID, nil
 }
 
-func (s *Service) inWorkspace(ctx context.Context, session core.Session, path string, do func(context.Context, execution.Guest) error) error {
+func (s *Service) inWorkspace(
+	ctx context.Context, session core.Session, path string, limit time.Duration, do func(context.Context, execution.Guest) error,
+) error {
 	on, err := s.place(session.Backend)
 	if err != nil {
 		return err
 	}
 	r := &run{Service: s, place: on}
 	defer r.busy(session)()
-	ctx, cancel := context.WithTimeout(ctx, fileLimit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	guest, err := r.reach(ctx, s.sessions.hold(session.ID), session)
 	if err != nil {

@@ -22,6 +22,7 @@ func fileCalls(t *testing.T, s *app.Service) map[string]func(core.FileRequest) e
 		"list":   func(r core.FileRequest) error { _, err := s.ListFiles(t.Context(), r, false); return err },
 		"read":   func(r core.FileRequest) error { _, err := s.ReadFile(t.Context(), r, 0, 10, true); return err },
 		"write":  func(r core.FileRequest) error { _, err := s.WriteFile(t.Context(), r, []byte("x"), nil); return err },
+		"upload": func(r core.FileRequest) error { return s.UploadFile(t.Context(), r, strings.NewReader("x")) },
 		"delete": func(r core.FileRequest) error { _, err := s.DeleteFile(t.Context(), r); return err },
 	}
 }
@@ -41,9 +42,12 @@ func TestFilesOfASession(t *testing.T) {
 			}
 		}
 	}
-	session, err := s.WriteFile(t.Context(), fileAt("a/b"), []byte("0123"), nil)
+	session, err := s.WriteFile(t.Context(), fileAt("a/b"), []byte("01"), nil)
 	if err != nil || len(sessionsOf(t, s)) != 1 || sessionsOf(t, s)[0] != session {
 		t.Fatalf("wrote to %q: %v", session, err)
+	}
+	if err := s.UploadFile(t.Context(), fileAt("a/b"), strings.NewReader("0123")); err != nil {
+		t.Error(err)
 	}
 	list, err := s.ListFiles(t.Context(), fileAt("./a/"), true)
 	if err != nil || list.Session != session || len(list.Entries) != 1 || list.Entries[0].Path != "a/b" || list.Cut {
