@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # The places for boxes that the end-to-end tests run in; "make test" sets all of them up.
 PLACES ?= docker podman podman-rootless gvisor gvisor-rootless
 # What no test may skip for want of.
-REQUIRE ?= $(subst $(space),$(comma),$(PLACES)),docker-runsc,bubblewrap,python-plugin,uv,clients,root
+REQUIRE ?= $(subst $(space),$(comma),$(PLACES)),docker-runsc,bubblewrap,python-plugin,uv,clients,s3,root
 TEST_TIMEOUT ?= 15m
 
 GO_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'

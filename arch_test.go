@@ -55,6 +55,7 @@ var owners = []struct {
 	{what: module + "plugins/podman", may: []string{"plugins/podman", "cmd/boxwright-backend-podman"}},
 	{what: "github.com/google/go-containerregistry", may: []string{"plugins", "e2e"}},
 	{what: "github.com/opencontainers", may: []string{"plugins"}},
+	{what: "github.com/minio", may: []string{"adapters/storage/s3"}},
 	{what: "modernc.org", may: []string{"adapters/storage/sqlite"}},
 	{what: module + "plugins/gvisor", may: []string{"plugins/gvisor", "cmd/boxwright-backend-gvisor"}},
 }

@@ -12,6 +12,7 @@ MCP1=1.30.0
 MCP2=2.3.0
 FASTMCP=4.2.3
 INSPECTOR=2.12.0
+VERSITYGW=1.8.0
 
 main() {
   clients=$(cache_dir)/clients
@@ -24,9 +25,11 @@ main() {
   once "fastmcp-$FASTMCP" python_client "fastmcp==$FASTMCP"
   once "uv-$UV" python_client "uv==$UV"
   once "inspector-$INSPECTOR" inspector
+  once "versitygw-$VERSITYGW" s3_server
   print BOXWRIGHT_CLIENT_MCP2 "mcp-$MCP2/bin/python"
   print BOXWRIGHT_CLIENT_FASTMCP "fastmcp-$FASTMCP/bin/python"
   print BOXWRIGHT_UV "uv-$UV/bin/uv"
+  print BOXWRIGHT_TEST_S3 "versitygw-$VERSITYGW/versitygw"
   print BOXWRIGHT_INSPECTOR "inspector-$INSPECTOR/mcp-inspector"
 }
 
@@ -63,6 +66,11 @@ inspector() {
 PATH=${node%/*}:\$PATH exec "$1/node_modules/.bin/mcp-inspector" "\$@"
 WRAPPER
   chmod +x "$1/mcp-inspector"
+}
+
+s3_server() {
+  mkdir "$1"
+  GOBIN=$1 GOFLAGS='' go install "github.com/versity/versitygw/cmd/versitygw@v$VERSITYGW"
 }
 
 main "$@"

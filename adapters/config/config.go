@@ -69,14 +69,32 @@ type Backend struct {
 
 // Storage is where the server remembers things.
 type Storage struct {
-	// Artifacts is where files of runs are kept: disk outlives the server.
-	Artifacts string `koanf:"artifacts" allowed:"disk,memory"`
+	// Artifacts is where files of runs are kept: disk outlives the server, s3 the machine.
+	Artifacts string `koanf:"artifacts" allowed:"disk,memory,s3"`
+	// S3 is the bucket for files of runs, with artifacts s3.
+	S3 S3 `koanf:"s3"`
 	// Sessions is where sessions and the results of runs are kept: disk outlives the server.
 	Sessions string `koanf:"sessions" allowed:"disk,memory"`
 	// Environments is where the index of installed dependencies is kept.
 	Environments string `koanf:"environments" allowed:"disk,memory"`
 	// Dir is the state folder. Empty: $XDG_STATE_HOME/boxwright, else ~/.local/state/boxwright.
 	Dir string `koanf:"dir" path:"yes" empty:"falls back"`
+}
+
+// S3 is a bucket of an S3-compatible store.
+type S3 struct {
+	// Endpoint is the store's address: https://host or http://host:port.
+	Endpoint string `koanf:"endpoint"`
+	// Region is the bucket's. Empty: the store's default.
+	Region string `koanf:"region"`
+	// Bucket must be there already.
+	Bucket string `koanf:"bucket"`
+	// Prefix comes before all names in the bucket, so that others may use it too.
+	Prefix string `koanf:"prefix"`
+	// AccessKey names the key. Empty: what AWS_ACCESS_KEY_ID, the credentials file or the machine's role say.
+	AccessKey string `koanf:"access_key" empty:"falls back"`
+	// SecretKey is the key's secret.
+	SecretKey Secret `koanf:"secret_key" empty:"falls back"`
 }
 
 // Files bounds what is kept of the files that runs leave.
@@ -101,7 +119,9 @@ type Files struct {
 const memoryRoom = 256 << 20
 
 // InMemory reports whether files are kept in the server's memory.
-func (f Files) InMemory(s Storage) bool { return s.Artifacts == "memory" || f.Dir == NoFiles }
+func (f Files) InMemory(s Storage) bool {
+	return s.Artifacts == "memory" || s.Artifacts == "disk" && f.Dir == NoFiles
+}
 
 // Room is the bound of all kept files, in bytes; 0 is none. The files of one run always fit.
 func (f Files) Room(s Storage) int64 {

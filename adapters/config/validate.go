@@ -22,6 +22,7 @@ func (c Config) Validate() error {
 	v.languages(c)
 	v.http(c)
 	v.check(filepath.IsAbs(c.Storage.Dir), "storage.dir is %q, but must be an absolute path", c.Storage.Dir)
+	v.bucket(c.Storage)
 	v.files(c.Files)
 	v.images(c.Images)
 	v.limits(c.Limits)
@@ -64,6 +65,13 @@ func (v *validator) positive(name string, value Size) {
 // order checks that one size is not above another.
 func (v *validator) order(lowName string, low Size, highName string, high Size) {
 	v.check(low <= high, "%s is %s, but must not be more than %s, which is %s", lowName, low, highName, high)
+}
+
+func (v *validator) bucket(s Storage) {
+	if s.Artifacts == "s3" {
+		v.check(s.S3.Endpoint != "", "storage.s3.endpoint is empty, but storage.artifacts is s3, which needs the store's address")
+		v.check(s.S3.Bucket != "", "storage.s3.bucket is empty, but storage.artifacts is s3, which needs a bucket")
+	}
 }
 
 func (v *validator) files(f Files) {

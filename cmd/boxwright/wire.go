@@ -17,6 +17,7 @@ import (
 	"github.com/boxwright/boxwright/adapters/installer"
 	"github.com/boxwright/boxwright/adapters/storage/disk"
 	"github.com/boxwright/boxwright/adapters/storage/memory"
+	"github.com/boxwright/boxwright/adapters/storage/s3"
 	"github.com/boxwright/boxwright/adapters/storage/sqlite"
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/core/app"
@@ -82,12 +83,25 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 }
 
 func (s *system) openStores(c config.Config) (err error) {
-	if c.Files.InMemory(c.Storage) {
-		s.artifacts = memory.NewArtifacts(c.Files.Room(c.Storage))
-	} else if s.artifacts, err = disk.NewArtifacts(c.Files.Dir, disk.ArtifactOptions{Log: s.log, MaxBytes: c.Files.Room(c.Storage)}); err != nil {
+	switch room := c.Files.Room(c.Storage); {
+	case c.Files.InMemory(c.Storage):
+		s.artifacts = memory.NewArtifacts(room)
+	case c.Storage.Artifacts == "s3":
+		s.artifacts, err = s3.New(s3Options(c.Storage.S3, s.log))
+	default:
+		s.artifacts, err = disk.NewArtifacts(c.Files.Dir, disk.ArtifactOptions{Log: s.log, MaxBytes: room})
+	}
+	if err != nil {
 		return err
 	}
 	return s.openDatabase(c.Storage, c.Auth)
+}
+
+func s3Options(c config.S3, log *slog.Logger) s3.Options {
+	return s3.Options{
+		Endpoint: c.Endpoint, Region: c.Region, Bucket: c.Bucket, Prefix: c.Prefix,
+		AccessKey: c.AccessKey, SecretKey: c.SecretKey.Reveal(), Log: log,
+	}
 }
 
 // databaseFile is in the state folder.
