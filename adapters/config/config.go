@@ -33,6 +33,8 @@ type Config struct {
 	Languages map[string]Language `koanf:"languages"`
 	// Transport is how clients talk to the server: on its standard input and output, over HTTP, or both.
 	Transport string `koanf:"transport" allowed:"stdio,http,both"`
+	// Tools is the set of tools that clients see: default, or that of an older program under its names.
+	Tools string `koanf:"tools" allowed:"default,python-code-sandbox,mcp-sandbox"`
 
 	HTTP         HTTP         `koanf:"http"`
 	Storage      Storage      `koanf:"storage"`
@@ -102,6 +104,8 @@ type Files struct {
 	// Dir is the folder that people open. Empty: the folder files of storage.dir. "none": nothing is
 	// written to disk, as with storage.artifacts memory; files can be read while the server runs.
 	Dir string `koanf:"dir" path:"yes" empty:"falls back"`
+	// UploadFrom lists folders of this machine whose files a client on standard input may put into sandboxes.
+	UploadFrom []string `koanf:"upload_from"`
 	// MaxAge is how long files are kept after their run. 0: for ever.
 	MaxAge Duration `koanf:"max_age"`
 	// MaxBytes bounds all kept files together, in bytes; the oldest go first. 0: no bound. In memory
@@ -311,9 +315,11 @@ func Default() Config {
 		Backend:   Auto,
 		Transport: TransportStdio,
 		HTTP:      defaultHTTP(),
+		Tools:     "default",
 		Storage:   Storage{Artifacts: "disk", Sessions: "disk", Environments: "disk"},
 		Files: Files{
-			MaxAge: hours(7 * 24), MaxBytes: 5 << 30, MaxFile: 100 << 20, MaxPerRun: 200 << 20, InlineImage: 500 << 10,
+			UploadFrom: []string{},
+			MaxAge:     hours(7 * 24), MaxBytes: 5 << 30, MaxFile: 100 << 20, MaxPerRun: 200 << 20, InlineImage: 500 << 10,
 		},
 		Images: Images{Allow: []string{"python"}, Pull: "missing"},
 		Limits: Limits{Memory: Size(limits.MemoryBytes), CPUs: limits.CPUs, PIDs: limits.PIDs, Unenforced: "refuse", MaxBoxes: 100},

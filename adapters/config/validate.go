@@ -76,6 +76,9 @@ func (v *validator) bucket(s Storage) {
 
 func (v *validator) files(f Files) {
 	v.check(f.Dir == NoFiles || filepath.IsAbs(f.Dir), "files.dir is %q, but must be an absolute path or %s", f.Dir, NoFiles)
+	for _, dir := range f.UploadFrom {
+		v.check(filepath.IsAbs(dir), "files.upload_from has %q, but must hold absolute paths", dir)
+	}
 	v.check(f.MaxAge >= 0, "files.max_age is %s, but must not be below 0", f.MaxAge)
 	v.check(f.MaxBytes >= 0, "files.max_bytes is %s, but must not be below 0", f.MaxBytes)
 	v.positive("files.max_file", f.MaxFile)

@@ -119,8 +119,7 @@ func (h *handler) upload(w http.ResponseWriter, r *http.Request) {
 	default:
 		body := http.MaxBytesReader(w, r.Body, h.MaxUpload)
 		err = h.Upload(r.Context(), core.FileRequest{Tenant: owner, Sandbox: sandbox, Path: name}, body, r.ContentLength)
-		var tooMuch *http.MaxBytesError
-		if errors.As(err, &tooMuch) {
+		if _, tooMuch := errors.AsType[*http.MaxBytesError](err); tooMuch {
 			err = tooBig(h.MaxUpload)
 		}
 	}

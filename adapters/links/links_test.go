@@ -103,7 +103,7 @@ func (s *site) send(t *testing.T, method, link string, body io.Reader, headers .
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close() //nolint:errcheck // only read
+	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)

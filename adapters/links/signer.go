@@ -89,13 +89,13 @@ func (s *Signer) link(t target, life time.Duration) string {
 		query.Set(ownerParam, t.owner)
 	}
 	query.Set(sumParam, s.sum(t, query))
-	path := t.kind + url.PathEscape(t.place)
+	elements := []string{url.PathEscape(t.place)}
 	for element := range strings.SplitSeq(t.name, "/") {
-		if t.name != "" {
-			path += "/" + url.PathEscape(element)
+		if element != "" {
+			elements = append(elements, url.PathEscape(element))
 		}
 	}
-	return s.base + path + "?" + query.Encode()
+	return s.base + t.kind + strings.Join(elements, "/") + "?" + query.Encode()
 }
 
 // sum signs each part with its length before it, so that no two links have one signature.

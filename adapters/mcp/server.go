@@ -11,7 +11,6 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +34,7 @@ type UseCases interface {
 	ListFiles(ctx context.Context, r core.FileRequest, recursive bool) (core.FileListing, error)
 	ReadFile(ctx context.Context, r core.FileRequest, offset, limit int64, picture bool) (core.FileContent, error)
 	WriteFile(ctx context.Context, r core.FileRequest, content []byte, progress func(core.Progress)) (session string, err error)
+	UploadFile(ctx context.Context, r core.FileRequest, content io.Reader) error
 	DeleteFile(ctx context.Context, r core.FileRequest) (session string, err error)
 
 	BeginInstall(ctx context.Context, owner, idOrName string, packages []string, wait time.Duration) (core.PackageInstall, error)
@@ -60,6 +60,8 @@ type Options struct {
 	MaxTimeout   time.Duration
 	SyncLimit    time.Duration // how long a call waits for its run
 	Memory       int64         // bytes of a box
+	Tools        string        // one of Sets; "" is SetDefault
+	UploadFrom   []string      // folders of this machine whose files clients may upload; only where clients are on it
 	Tenant       string        // the owner where no principal is known
 	Server       string        // names this server process
 	Log          *slog.Logger
@@ -85,7 +87,7 @@ func New(cases UseCases, o Options) *Server {
 		server.WithResourceCapabilities(false, false),
 		server.WithToolHandlerMiddleware(s.guard),
 	)
-	for _, t := range slices.Concat(s.runTools(), s.sandboxTools(), s.fileTools(), s.packageTools(), s.backgroundTools()) {
+	for _, t := range s.tools() {
 		s.add(t)
 	}
 	s.AddResourceTemplate(s.runFiles())

@@ -79,6 +79,8 @@ func newServer(settings config.Config, system *system) *mcp.Server {
 		Timeout:      settings.Runs.Timeout.Std(),
 		MaxTimeout:   settings.Runs.MaxTimeout.Std(),
 		Memory:       int64(settings.Limits.Memory),
+		Tools:        settings.Tools,
+		UploadFrom:   settings.Files.UploadFrom,
 		SyncLimit:    settings.Runs.SyncLimit.Std(),
 		Tenant:       localTenant,
 		Server:       system.instance.Server,

@@ -69,7 +69,7 @@ func TestBigFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	if _, err := f.Seek(50*int64(len(piece)), io.SeekStart); err != nil {
 		t.Fatal(err)
 	}

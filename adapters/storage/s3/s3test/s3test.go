@@ -17,7 +17,7 @@ import (
 // What the server has from the start.
 const (
 	AccessKey = "test-key"
-	SecretKey = "a-secret-of-the-test" //nolint:gosec // of a server on loopback that lives as long as a test
+	SecretKey = "a-secret-of-the-test"
 	Bucket    = "files"
 )
 
