@@ -169,7 +169,7 @@ func (w *writer) Abort() {
 	w.end()
 	if w.pipe != nil {
 		_ = w.pipe.CloseWithError(context.Canceled)
-		_ = <-w.sent // it is gone whatever came of it
+		<-w.sent //nolint:errcheck // it is gone whatever came of it
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), callLimit)
 	defer cancel()
