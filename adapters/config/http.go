@@ -39,6 +39,10 @@ type HTTP struct {
 	SessionIdleTimeout Duration `koanf:"session_idle_timeout"`
 	// RequestsPerMinute bounds the requests of each principal, where there are keys. 0: no bound.
 	RequestsPerMinute int64 `koanf:"requests_per_minute"`
+	// LinkLifetime is how long links to files of runs are good. 0: none are given out.
+	LinkLifetime Duration `koanf:"link_lifetime"`
+	// MaxUpload bounds a file that is put to a link, in bytes.
+	MaxUpload Size `koanf:"max_upload"`
 	// DrainTimeout is how long calls under way may go on when the server ends.
 	DrainTimeout Duration `koanf:"drain_timeout"`
 }
@@ -59,7 +63,7 @@ func (c Config) UsesHTTP() bool { return c.Transport != TransportStdio }
 func defaultHTTP() HTTP {
 	return HTTP{
 		Listen: "127.0.0.1:8181", BodyLimit: 32 << 20, SessionsPerPrincipal: 1000, SessionIdleTimeout: seconds(3600),
-		RequestsPerMinute: 6000, DrainTimeout: seconds(20),
+		RequestsPerMinute: 6000, LinkLifetime: hours(24), MaxUpload: 2 << 30, DrainTimeout: seconds(20),
 		AllowedHosts: []string{}, AllowedOrigins: []string{}, TrustedProxies: []string{},
 	}
 }
@@ -116,6 +120,8 @@ func (v *validator) http(c Config) {
 	v.check(h.SessionsPerPrincipal > 0, "http.sessions_per_principal is %d, but must be more than 0", h.SessionsPerPrincipal)
 	v.check(h.SessionIdleTimeout >= seconds(60), "http.session_idle_timeout is %s, but must be at least 1m", h.SessionIdleTimeout)
 	v.check(h.RequestsPerMinute >= 0, "http.requests_per_minute is %d, but must not be below 0", h.RequestsPerMinute)
+	v.check(h.LinkLifetime >= 0, "http.link_lifetime is %s, but must not be below 0", h.LinkLifetime)
+	v.positive("http.max_upload", h.MaxUpload)
 	v.check(h.DrainTimeout >= 0, "http.drain_timeout is %s, but must not be below 0", h.DrainTimeout)
 }
 

@@ -40,6 +40,11 @@ func Handler(o Options) http.Handler {
 	return mux
 }
 
+// Patterns are of the requests that the handler is for, as http.ServeMux understands them.
+func Patterns() []string {
+	return []string{"GET " + filesPath, "GET " + archivesPath, "PUT " + uploadsPath}
+}
+
 type handler struct{ Options }
 
 // file sends a file of a run, or the ranges of it that are wanted.
@@ -60,7 +65,7 @@ func (h *handler) file(w http.ResponseWriter, r *http.Request) {
 	if known.SHA256 != "" {
 		w.Header().Set("ETag", `"`+known.SHA256+`"`)
 	}
-	http.ServeContent(w, r, "", known.Created, f)
+	http.ServeContent(patient(w), r, "", known.Created, f)
 }
 
 // follow checks that a link is good, and tells how long it is.

@@ -41,8 +41,11 @@ func (s *Server) readFile(ctx context.Context, uri string) (mcp.ResourceContents
 	}
 	defer file.Close() //nolint:errcheck // only read
 	if artifact.Size > maxResource {
-		return nil, core.Errorf(core.ErrExhausted, "file %q has %s; at most %s can be read this way", name, byteCount(artifact.Size), byteCount(maxResource)).
-			WithHint("it is at %s", artifact.Location)
+		err := core.Errorf(core.ErrExhausted, "file %q has %s; at most %s can be read this way", name, byteCount(artifact.Size), byteCount(maxResource))
+		if place := s.location(ctx, artifact); place != "" {
+			err = err.WithHint("it is at %s", place)
+		}
+		return nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(file, maxResource))
 	if err != nil {

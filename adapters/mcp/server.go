@@ -58,12 +58,13 @@ type Options struct {
 	Languages    []core.Language
 	Timeout      time.Duration
 	MaxTimeout   time.Duration
-	SyncLimit    time.Duration // how long a call waits for its run
-	Memory       int64         // bytes of a box
-	Tools        string        // one of Sets; "" is SetDefault
-	UploadFrom   []string      // folders of this machine whose files clients may upload; only where clients are on it
-	Tenant       string        // the owner where no principal is known
-	Server       string        // names this server process
+	SyncLimit    time.Duration              // how long a call waits for its run
+	Memory       int64                      // bytes of a box
+	Link         func(core.Artifact) string // the address of a file for callers over HTTP; nil: there is none
+	Tools        string                     // one of Sets; "" is SetDefault
+	UploadFrom   []string                   // folders of this machine whose files clients may upload; only where clients are on it
+	Tenant       string                     // the owner where no principal is known
+	Server       string                     // names this server process
 	Log          *slog.Logger
 }
 

@@ -42,7 +42,8 @@ func (s *Server) getRun() tool {
 			if wait == nil {
 				wait = new(time.Duration)
 			}
-			return answer(s.cases.GetRun(ctx, c.owner, id, *wait))
+			record, err := s.cases.GetRun(ctx, c.owner, id, *wait)
+			return s.answer(ctx, record, err)
 		},
 	}
 }
@@ -192,7 +193,8 @@ func (s *Server) cancelRun() tool {
 			if err != nil {
 				return nil, err
 			}
-			return answer(s.cases.CancelRun(ctx, c.owner, id))
+			record, err := s.cases.CancelRun(ctx, c.owner, id)
+			return s.answer(ctx, record, err)
 		},
 	}
 }

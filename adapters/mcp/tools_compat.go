@@ -65,7 +65,7 @@ func (s *Server) createSandbox() tool {
 	t.handle = func(ctx context.Context, c call) (*mcp.CallToolResult, error) {
 		result, err := s.initialize(ctx, c)
 		return extend(result, err, func(map[string]any) map[string]any {
-			return map[string]any{"user_id": s.tenant(ctx), "status": "created"}
+			return map[string]any{"user_id": s.owner(ctx), "status": "created"}
 		})
 	}
 	return t
@@ -179,7 +179,7 @@ func (s *Server) upload(ctx context.Context, c call) (*mcp.CallToolResult, error
 		}
 		asked[name] = text
 	}
-	r := core.FileRequest{Tenant: s.tenant(ctx), Client: c.client, Sandbox: asked["sandbox_id"]}
+	r := core.FileRequest{Tenant: s.owner(ctx), Client: c.client, Sandbox: asked["sandbox_id"]}
 	name, local := asked["file_name"], asked["local_file_path"]
 	if name == "" && local != "" {
 		name = filepath.Base(local)
@@ -218,6 +218,9 @@ func (s *Server) putContent(ctx context.Context, r core.FileRequest, text, encod
 func (s *Server) putLocal(ctx context.Context, r core.FileRequest, local string) error {
 	refused := core.Errorf(core.ErrDenied, "files of this machine can only be uploaded from folders that the operator lists").
 		WithHint("send content, or let the operator add the folder to files.upload_from")
+	if _, remote := core.PrincipalOf(ctx); remote {
+		return refused // its machine is another one
+	}
 	for _, dir := range s.options.UploadFrom {
 		below, err := filepath.Rel(dir, filepath.Clean(local))
 		if err != nil || !filepath.IsAbs(local) || !filepath.IsLocal(below) {
@@ -240,6 +243,3 @@ func (s *Server) putLocal(ctx context.Context, r core.FileRequest, local string)
 	}
 	return refused
 }
-
-// tenant owns what a call makes.
-func (s *Server) tenant(context.Context) string { return s.options.Tenant }

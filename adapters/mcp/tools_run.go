@@ -33,14 +33,30 @@ func (s *Server) once(ctx context.Context, c call) (*mcp.CallToolResult, error) 
 	if err != nil {
 		return nil, err
 	}
-	return answer(s.cases.RunOnce(ctx, r, c.progress))
+	record, err := s.cases.RunOnce(ctx, r, c.progress)
+	return s.answer(ctx, record, err)
 }
 
-func answer(record core.Record, err error) (*mcp.CallToolResult, error) {
+func (s *Server) answer(ctx context.Context, record core.Record, err error) (*mcp.CallToolResult, error) {
 	if err != nil {
 		return nil, err
 	}
+	record.Files = slices.Clone(record.Files)
+	for i, f := range record.Files {
+		record.Files[i].Location = s.location(ctx, f)
+	}
 	return toolResult(record), nil
+}
+
+// location is where the caller finds a file: on this machine or, if it called over HTTP, by a link.
+func (s *Server) location(ctx context.Context, f core.Artifact) string {
+	if _, remote := core.PrincipalOf(ctx); !remote {
+		return f.Location
+	}
+	if s.options.Link == nil {
+		return ""
+	}
+	return s.options.Link(f)
 }
 
 func (s *Server) onceDescription() string {
@@ -79,7 +95,8 @@ func (s *Server) inSandbox(ctx context.Context, c call) (*mcp.CallToolResult, er
 	if err != nil {
 		return nil, err
 	}
-	return answer(s.cases.RunInSession(ctx, sandbox, r, c.progress))
+	record, err := s.cases.RunInSession(ctx, sandbox, r, c.progress)
+	return s.answer(ctx, record, err)
 }
 
 // runCode runs a program in any language, once or in a session: one tool, so that a model has fewer to choose from.

@@ -77,7 +77,7 @@ func checkBody(w http.ResponseWriter, r *http.Request, route Route) error {
 		return nil
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || !slices.Contains(route.Types, kind) {
+	if !slices.Contains(route.Types, AnyType) && (err != nil || !slices.Contains(route.Types, kind)) {
 		return refusef(http.StatusUnsupportedMediaType, "the Content-Type is %.100q, but must be %s", r.Header.Get("Content-Type"), route.Types[0])
 	}
 	if r.ContentLength > route.BodyLimit {

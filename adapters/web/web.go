@@ -29,6 +29,9 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, c Credential) (core.Principal, error)
 }
 
+// AnyType among a route's types takes bodies of every type, and of none.
+const AnyType = "*/*"
+
 // Route is what is served at a pattern of http.ServeMux.
 type Route struct {
 	Pattern string

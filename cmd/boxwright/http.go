@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 
@@ -51,6 +52,11 @@ func openHTTP(ctx context.Context, c config.Config, system *system, server *mcp.
 		{Pattern: "GET /sse", Handler: sessions.SSE()},
 		{Pattern: "POST " + mcphttp.MessagesPath, Handler: sessions.Messages()},
 	}
+	files, err := system.openLinks(c.HTTP, listener)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	routes = append(routes, files...)
 	if c.Auth.UsesKeys() {
 		routes = append(routes, web.Route{Pattern: "POST /setup", Handler: system.setup(), Open: true})
 	}

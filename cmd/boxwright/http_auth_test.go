@@ -13,6 +13,7 @@ import (
 
 	"github.com/boxwright/boxwright/adapters/config"
 	"github.com/boxwright/boxwright/adapters/mcp"
+	"github.com/boxwright/boxwright/adapters/storage/disk"
 )
 
 // served is a server on the loopback whose clients have to say who they are.
@@ -47,8 +48,12 @@ func serveWithKeys(t *testing.T, dir string) *served {
 	c.Storage.Dir, c.Files.Dir = dir, dir+"/files"
 	s := &served{t: t, log: &lockedText{}}
 	system := &system{log: slog.New(slog.NewTextHandler(s.log, nil))} // what needs no engine
-	err := system.openStores(c)
+	instance, err := disk.OpenInstance(dir)
 	if err != nil {
+		t.Fatal(err)
+	}
+	system.instance = instance
+	if err := system.openStores(c); err != nil {
 		t.Fatal(err)
 	}
 	if system.auth, err = newAuthenticator(c.Auth, system.identity, system.log); err != nil {
@@ -69,6 +74,7 @@ func serveWithKeys(t *testing.T, dir string) *served {
 		stop()
 		<-ended
 		_ = system.database.Close()
+		_ = instance.Close()
 	})
 	s.url = "http://" + remote.listener.Addr().String()
 	return s

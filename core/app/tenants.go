@@ -146,6 +146,14 @@ func (t *Tenants) StopSession(ctx context.Context, owner, idOrName string) error
 	return err
 }
 
+// UploadFile is Service.UploadFile.
+func (t *Tenants) UploadFile(ctx context.Context, r core.FileRequest, content io.Reader) error {
+	_, err := audited(ctx, t, r.Tenant, core.AuditRecord{Action: "file.upload", Target: r.Sandbox + "/" + r.Path}, func() (none, error) {
+		return none{}, t.Service.UploadFile(ctx, r, content)
+	}, nil)
+	return err
+}
+
 // opened is a kept file that somebody reads.
 type opened struct {
 	io.ReadSeekCloser

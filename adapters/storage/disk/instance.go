@@ -77,6 +77,38 @@ func installationID(root *os.Root) (string, error) {
 	return readID(root)
 }
 
+// secretBytes is how long a secret is.
+const secretBytes = 32
+
+// Secret reads a secret of the installation from a file of its name in the state folder that nobody else may read,
+// and makes it if there is none. Of two processes that make one at the same time, the first's stays.
+func (i *Instance) Secret(name string) ([]byte, error) {
+	secret, err := readSecret(i.root, name)
+	if err == nil || !isMissing(err) {
+		return secret, err
+	}
+	made := make([]byte, secretBytes)
+	_, _ = rand.Read(made) // it never fails
+	temporary := name + "." + newID()
+	if err := i.root.WriteFile(temporary, made, 0o600); err != nil {
+		return nil, fault("the state folder", err)
+	}
+	defer func() { _ = i.root.Remove(temporary) }()
+	if err := i.root.Link(temporary, name); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fault("the state folder", err)
+	}
+	return readSecret(i.root, name)
+}
+
+func readSecret(root *os.Root, name string) ([]byte, error) {
+	secret, err := root.ReadFile(name)
+	if err == nil && len(secret) != secretBytes {
+		err = core.Errorf(core.ErrInvalid, "the file %q in the state folder does not hold a secret", name).
+			WithHint("remove the file: another is made, and what the old one signed is no longer good")
+	}
+	return secret, err
+}
+
 func readID(root *os.Root) (string, error) {
 	text, err := root.ReadFile(instanceFile)
 	if err != nil {

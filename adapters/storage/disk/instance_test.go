@@ -2,6 +2,7 @@ package disk_test
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/boxwright/boxwright/adapters/storage/disk"
+	"github.com/boxwright/boxwright/core"
 )
 
 // TestMain lets the test's own executable be a second server.
@@ -222,5 +224,47 @@ func TestBrokenID(t *testing.T) {
 	}
 	if i, err := disk.OpenInstance(dir); err == nil {
 		t.Errorf("opened as %q", i.ID)
+	}
+}
+
+// TestSecret: an installation has one of each name, which only its user reads.
+func TestSecret(t *testing.T) {
+	dir := t.TempDir()
+	i := openInstance(t, dir)
+	defer i.Close()
+	made := make(chan []byte)
+	for range 10 {
+		go func() {
+			other := openInstance(t, dir)
+			defer other.Close()
+			secret, err := other.Secret("s.key")
+			if err != nil {
+				t.Error(err)
+			}
+			made <- secret
+		}()
+	}
+	first := <-made
+	for range 9 {
+		if again := <-made; !bytes.Equal(first, again) || len(again) != 32 {
+			t.Error("two servers have two secrets")
+		}
+	}
+	other, err := i.Secret("other.key")
+	if err != nil || bytes.Equal(first, other) {
+		t.Errorf("another name has the same secret, %v", err)
+	}
+	file := filepath.Join(dir, "s.key")
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if err := os.WriteFile(file, first[:31], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := i.Secret("s.key"); core.KindOf(err) != core.ErrInvalid || core.HintOf(err) == "" {
+		t.Errorf("a damaged one is %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.key.*")); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
 	}
 }
