@@ -173,6 +173,7 @@ func (h *httpWire) events(stream io.Reader, connected chan<- string) {
 func TestPythonClientsOverHTTP(t *testing.T) {
 	require(t, "engine")
 	require(t, "clients")
+	onePlace(t)
 	for name, python := range map[string]string{
 		"mcp1":     os.Getenv("BOXWRIGHT_CLIENT_MCP1"),
 		"mcp2":     os.Getenv("BOXWRIGHT_CLIENT_MCP2"),

@@ -11,6 +11,7 @@ import (
 // TestLinks: over HTTP the files of a run come as links that need no key, and not as paths of the server's machine.
 func TestLinks(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	p := launch(t, setup{transport: overStreamable}, nil)
 	w := &wire{process: p, inbox: make(chan message, 100)}

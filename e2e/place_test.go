@@ -152,6 +152,14 @@ func onlyWhere(t *testing.T, ok bool, what string) {
 	}
 }
 
+// onePlace leaves a test to one place: what it is about is the same code wherever boxes live.
+func onePlace(t *testing.T) {
+	t.Helper()
+	onlyWhere(t, isOnePlace(), "it is the same wherever boxes live, and runs with docker")
+}
+
+func isOnePlace() bool { return here().Name == "docker" }
+
 // hostAddresses are those of this machine that are not loopback.
 func hostAddresses() []string {
 	interfaces, _ := net.Interfaces()

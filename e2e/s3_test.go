@@ -10,6 +10,7 @@ import (
 // TestFilesInABucket: files of runs are in an S3 store; one that is away is told with the result, which is not lost.
 func TestFilesInABucket(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	bucket := s3test.Serve(t)
 	s := serve(t, setup{config: fmt.Sprintf(
