@@ -350,6 +350,7 @@ func TestRemains(t *testing.T) {
 		s.Keep.MaxAge = time.Hour
 		service := w.service(t, s)
 		w.stock(t, service, map[string]time.Duration{"a": 0, "b": 2 * time.Hour, "lived": 2 * time.Hour})
+		synctest.Wait() // boxes are removed when nobody waits
 		zones, _ := w.zones()
 		half := core.Environment{Zone: zones[0], Folder: "half", Backend: "fake"}.Remains(w.now)
 		redundant := w.index["a"].Remains(w.now)
@@ -357,6 +358,7 @@ func TestRemains(t *testing.T) {
 		w.folders[zones[0]+"/half"] = true
 		sweep := func(after time.Duration, want string) {
 			t.Helper()
+			synctest.Wait()
 			w.now = w.now.Add(after)
 			if err := service.SweepOnce(t.Context()); err != nil {
 				t.Fatal(err)
@@ -369,6 +371,7 @@ func TestRemains(t *testing.T) {
 		if _, err := service.CollectEnvironments(t.Context()); err != nil || w.keys() != "a" {
 			t.Fatalf("left %q, %v", w.keys(), err)
 		}
+		synctest.Wait()
 		lived := core.Session{ID: "s", Backend: "fake", PythonPath: []string{core.Environment{Folder: "lived"}.Path()}, Created: w.now, Used: w.now, MaxAge: 100 * time.Hour, IdleTimeout: 100 * time.Hour}
 		w.sessions.all = []core.Session{lived} // it has just got it
 		w.boxes["its box"] = core.Box{ID: "its box", Labels: core.Labels{Instance: "inst", Server: "me", Purpose: core.PurposeSession}}
@@ -376,6 +379,7 @@ func TestRemains(t *testing.T) {
 		sweep(0, "a b half lived")
 		sweep(20*time.Minute, "a b half lived")
 		sweep(20*time.Minute, "a lived")
+		synctest.Wait()
 		w.sessions.all = nil
 		sweep(time.Minute, "a")
 		if environments, remains := w.indexed(); len(environments) != 1 || len(remains) > 0 {

@@ -83,16 +83,16 @@ func (u *underway) settle(state core.RunState, record core.Record, err error, no
 	return u.detached
 }
 
-// end tells those who wait, once.
+// end tells those who wait, once: who sees that the run has begun sees that it is over, too.
 func (u *underway) end(record core.Record, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.record, u.err, u.guest = record, err, nil
+	close(u.done)
 	if !u.settled {
 		u.settled = true
 		close(u.begun)
 	}
-	close(u.done)
 }
 
 // over says that record and err are set.

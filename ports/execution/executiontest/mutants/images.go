@@ -59,13 +59,16 @@ func imageBreakers() map[string]func(execution.Backend) Mutant {
 			return image, err
 		}),
 		"image/progress": onImage(func(b execution.Backend, ctx context.Context, ref string, p core.PullPolicy, f func(core.Progress)) (core.Image, error) {
+			image, err := b.EnsureImage(ctx, ref, p, f)
 			if f != nil {
 				go func() {
-					time.Sleep(50 * time.Millisecond)
-					f(core.Progress{Phase: core.PhaseImage})
+					for range 10 { // one of them comes while the check looks, however busy the machine is
+						time.Sleep(20 * time.Millisecond)
+						f(core.Progress{Phase: core.PhaseImage})
+					}
 				}()
 			}
-			return b.EnsureImage(ctx, ref, p, f)
+			return image, err
 		}),
 	}
 }
