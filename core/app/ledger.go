@@ -27,7 +27,7 @@ func (l *ledger) open(ctx context.Context, j job, session string, progress func(
 	ctx, cancel := context.WithCancel(ctx)
 	u := &underway{
 		id: l.ports.NewID(), owner: j.tenant, cancel: cancel, progress: progress,
-		done: make(chan struct{}), begun: make(chan struct{}),
+		done: make(chan struct{}), begun: make(chan struct{}), detached: j.background,
 	}
 	u.run = core.Run{
 		ID: u.id, Owner: j.tenant, Session: session, Server: l.ports.Server, State: core.RunUnderWay,

@@ -388,7 +388,9 @@ func engineFails(t *testing.T, p *pooled) {
 // A fault of the engine's client is one failure like any.
 func engineFaults(t *testing.T, p *pooled) {
 	p.breaks("create", errFault)
-	if p.call(t, request("x")); len(p.there()) != 0 { // it took the one that waited
+	p.call(t, request("x"))
+	synctest.Wait()
+	if len(p.there()) != 0 { // it took the one that waited
 		t.Fatalf("%d boxes wait", len(p.there()))
 	}
 	time.Sleep(time.Minute)
