@@ -82,7 +82,7 @@ lint: ## Check the form of Go, protobuf and shell files
 	@unformatted=$$(gofmt -l .); \
 	[ -z "$$unformatted" ] || { echo "run gofmt on:"; echo "$$unformatted"; exit 1; } >&2
 	go vet ./...
-	$(GOLANGCI_LINT) run
+	$(GOLANGCI_LINT) run --allow-parallel-runners
 	$(BUF) lint
 	if command -v shellcheck >/dev/null; then shellcheck -x hack/*.sh .ci/run; fi
 
