@@ -30,7 +30,9 @@ func (h *handler) archive(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	if err := h.pack(r.Context(), patient(w), files); err != nil {
+	to, end := patient(w)
+	defer end()
+	if err := h.pack(r.Context(), to, files); err != nil {
 		h.Log.WarnContext(r.Context(), "an archive broke off", "run", run, "error", err)
 		panic(http.ErrAbortHandler) // so that nobody takes a part for the whole
 	}

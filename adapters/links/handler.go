@@ -65,7 +65,9 @@ func (h *handler) file(w http.ResponseWriter, r *http.Request) {
 	if known.SHA256 != "" {
 		w.Header().Set("ETag", `"`+known.SHA256+`"`)
 	}
-	http.ServeContent(patient(w), r, "", known.Created, f)
+	to, end := patient(w)
+	defer end()
+	http.ServeContent(to, r, "", known.Created, f)
 }
 
 // follow checks that a link is good, and tells how long it is.

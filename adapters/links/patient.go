@@ -9,8 +9,8 @@ import (
 const (
 	// writeTime is how long a client may take to receive a part.
 	writeTime = time.Minute
-	// writePart is how much of a file is one part, in bytes.
-	writePart = 4 << 20
+	// writePart is how much of a file is one part, in bytes: who receives it in writeTime has 4 KiB a second.
+	writePart = 256 << 10
 )
 
 // patientWriter lets nobody keep a connection by receiving nothing, however long a file takes that is received.
@@ -19,8 +19,17 @@ type patientWriter struct {
 	control *http.ResponseController
 }
 
-func patient(w http.ResponseWriter) http.ResponseWriter {
-	return &patientWriter{w, http.NewResponseController(w)}
+// patient returns a writer to w, and what to call at its end.
+func patient(w http.ResponseWriter) (_ http.ResponseWriter, end func()) {
+	p := &patientWriter{w, http.NewResponseController(w)}
+	return p, p.end
+}
+
+// end sends what is left, and takes the deadline back: the connection may serve on.
+func (w *patientWriter) end() {
+	_ = w.control.SetWriteDeadline(time.Now().Add(writeTime))
+	_ = w.control.Flush()
+	_ = w.control.SetWriteDeadline(time.Time{})
 }
 
 // Write implements io.Writer.

@@ -3,7 +3,7 @@ package web
 import (
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"mime"
 	"net/http"
 	"slices"
@@ -13,8 +13,14 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-// readTime is how long the next part of a body may take.
-const readTime = 30 * time.Second
+const (
+	// readTime is how long the next part of a body may take.
+	readTime = 30 * time.Second
+	// restTime is how long what nobody read of a body may take: the library reads some of it before it goes on.
+	restTime = 5 * time.Second
+	// maxLoggedPath is how much of a path the log has, in bytes.
+	maxLoggedPath = 200
+)
 
 // behind puts the rest of the guard before a route. Every request of every method goes through all of it, in this
 // order: what costs least is asked first, and a body is only read from somebody who is known.
@@ -33,13 +39,15 @@ func (s *Server) behind(route Route) http.Handler {
 		if err == nil {
 			r, err = s.identify(r, route.Open)
 		}
+		release := func() {}
 		if err == nil {
-			err = checkBody(w, r, route)
+			release, err = s.takeBody(w, r, route)
 		}
 		if err != nil {
 			s.refuse(w, r, err)
 			return
 		}
+		defer release()
 		route.Handler.ServeHTTP(w, r)
 	})
 }
@@ -70,62 +78,64 @@ func isNavigation(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Mode") == "navigate"
 }
 
-// checkBody bounds what a request brings, and refuses what the route is not for: a form on a page of another site
-// can send text, but no JSON.
-func checkBody(w http.ResponseWriter, r *http.Request, route Route) error {
+// takeBody bounds what a request brings until release is called, and refuses what the route is not for: a form on a
+// page of another site can send text, but no JSON.
+func (s *Server) takeBody(w http.ResponseWriter, r *http.Request, route Route) (release func(), err error) {
 	if r.ContentLength == 0 && r.Method != http.MethodPost {
-		return nil
+		return func() {}, nil
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if !slices.Contains(route.Types, AnyType) && (err != nil || !slices.Contains(route.Types, kind)) {
-		return refusef(http.StatusUnsupportedMediaType, "the Content-Type is %.100q, but must be %s", r.Header.Get("Content-Type"), route.Types[0])
+		return nil, refusef(http.StatusUnsupportedMediaType, "the Content-Type is %.100q, but must be %s", r.Header.Get("Content-Type"), route.Types[0])
 	}
 	if r.ContentLength > route.BodyLimit {
-		return tooLong(route.BodyLimit)
+		return nil, tooLong(route.BodyLimit)
 	}
-	r.Body = &body{ReadCloser: http.MaxBytesReader(w, r.Body, route.BodyLimit), control: http.NewResponseController(w)}
-	return nil
+	bounded := &body{ReadCloser: http.MaxBytesReader(w, r.Body, route.BodyLimit), control: http.NewResponseController(w)}
+	r.Body = bounded
+	if route.Streamed {
+		return func() {}, nil
+	}
+	return s.hold(r, bounded)
 }
 
 func tooLong(limit int64) error {
 	return refusef(http.StatusRequestEntityTooLarge, "the request is longer than %s; write big files in parts", core.FormatBytes(limit))
 }
 
-// body lets nobody keep a connection by sending nothing.
-type body struct {
-	io.ReadCloser
-	control *http.ResponseController
-}
-
-// Read implements io.Reader. The deadline is taken back with the end: it would end the call as well.
-func (b *body) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(time.Now().Add(readTime))
-	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		_ = b.control.SetReadDeadline(time.Time{})
+// boundRest lets what nobody read of a body hold the connection no longer than restTime.
+func boundRest(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(restTime))
 	}
-	return n, err
 }
 
-// refuse answers with the one sentence of err.
+// refuse answers with the one sentence of err, and is done with the connection: what is still to come on it is not
+// wanted.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	var refused *refusal
-	if !errors.As(err, &refused) {
-		refused = s.refusalOf(err)
-	}
+	refused := s.refusalOf(err)
+	w.Header().Set("Connection", "close")
 	if refused.status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", s.challenge(refused))
 	}
 	if refused.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(refused.retry.Seconds())+1))
 	}
-	s.options.Log.Info("a request was refused", "status", refused.status, "why", refused.message, "method", r.Method, "path", r.URL.Path, "from", s.address(r))
+	level := slog.LevelInfo
+	if refused.status == http.StatusForbidden {
+		level = slog.LevelDebug // nobody knows who sends it; it may be many
+	}
+	s.options.Log.Log(r.Context(), level, "a request was refused", "status", refused.status, "why", refused.message,
+		"method", r.Method, "path", r.URL.Path[:min(len(r.URL.Path), maxLoggedPath)], "from", s.address(r))
 	http.Error(w, refused.message, refused.status)
 }
 
-// refusalOf is the answer to an error of the Authenticator. Why a credential does not count is for whoever showed it;
-// what is wrong with us is not.
+// refusalOf is the answer to an error of the guard or of the Authenticator. Why a credential does not count is for
+// whoever showed it; what is wrong with us is not.
 func (s *Server) refusalOf(err error) *refusal {
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		return refused
+	}
 	switch core.KindOf(err) {
 	case core.ErrDenied, core.ErrInvalid, core.ErrNotFound:
 		return &refusal{status: http.StatusUnauthorized, message: "the key or token does not count: " + err.Error(), token: "invalid_token"}

@@ -179,3 +179,21 @@ func TestLinksFromOtherSites(t *testing.T) {
 		t.Errorf("a script: %d", w.Code)
 	}
 }
+
+// What strangers send does not fill the log.
+func TestRefusalsInTheLog(t *testing.T) {
+	var text strings.Builder
+	o := testOptions()
+	o.Log = slog.New(slog.NewTextHandler(&text, nil))
+	s := testServer(o)
+	long := "/mcp/" + strings.Repeat("x", 5000)
+	ask(s, "POST", long, "{}", "Host: evil.example")
+	ask(s, "POST", "/mcp", "{}", "Origin: https://evil.example")
+	if text.Len() != 0 {
+		t.Errorf("it has %q", text.String())
+	}
+	s.refuse(httptest.NewRecorder(), httptest.NewRequest("POST", long, nil), refusef(http.StatusUnauthorized, "no"))
+	if want := "path=" + long[:maxLoggedPath] + " "; !strings.Contains(text.String(), want) {
+		t.Errorf("it has %q, want %q", text.String(), want)
+	}
+}

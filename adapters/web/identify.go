@@ -37,29 +37,30 @@ func (s *Server) identify(r *http.Request, open bool) (*http.Request, error) {
 	return r.WithContext(core.WithPrincipal(r.Context(), principal)), nil
 }
 
-// authenticate asks who sends the request, and takes out of it what it showed. Addresses that guess are not heard
-// for a while.
+// authenticate asks who sends the request, and takes out of it what it showed. An address whose guesses are too many
+// is told no more of them; a good key counts from there too, as many may share an address.
 func (s *Server) authenticate(r *http.Request, address string) (core.Principal, error) {
 	token, err := s.token(r)
 	if s.options.Authenticator == nil {
 		return s.options.Anonymous, nil
 	}
-	where := network(address)
-	if err := s.failures.check(where); err != nil {
-		return core.Principal{}, err
+	if err == nil && token == "" { // no guess: clients ask so for what the challenge tells
+		return core.Principal{}, refusef(http.StatusUnauthorized, "this server wants a key: send it as Authorization: Bearer KEY")
 	}
-	if err == nil && token == "" {
-		err = refusef(http.StatusUnauthorized, "this server wants a key: send it as Authorization: Bearer KEY")
+	var principal core.Principal
+	if err == nil {
+		principal, err = s.options.Authenticator.Authenticate(r.Context(), Credential{Token: token, RemoteAddr: address})
 	}
-	if err != nil {
-		_ = s.failures.take(where)
-		return core.Principal{}, err
+	if err == nil {
+		return principal, nil
 	}
-	principal, err := s.options.Authenticator.Authenticate(r.Context(), Credential{Token: token, RemoteAddr: address})
-	if err != nil && s.refusalOf(err).status == http.StatusUnauthorized {
-		_ = s.failures.take(where)
+	refused := s.refusalOf(err)
+	if refused.status == http.StatusUnauthorized {
+		if err := s.failures.take(network(address)); err != nil {
+			return core.Principal{}, err
+		}
 	}
-	return principal, err
+	return core.Principal{}, refused
 }
 
 // token takes the key or token out of a request, so that it is neither logged nor handed on; "" if there is none.

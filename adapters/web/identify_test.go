@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/boxwright/boxwright/core"
 )
@@ -71,37 +73,56 @@ func TestChallenge(t *testing.T) {
 }
 
 func TestRequestsAreCounted(t *testing.T) {
-	o := testOptions()
-	o.RequestsPerMinute = 60
-	s := testServer(o)
-	statuses := map[int]int{}
-	for range 12 {
-		statuses[ask(s, "POST", "/mcp", "{}").Code]++
-	}
-	if statuses[200] < 10 || statuses[429] == 0 {
-		t.Errorf("of 12 at once: %v, want 10 answered", statuses)
-	}
-	if w := ask(s, "POST", "/mcp", "{}"); w.Code != 429 || w.Header().Get("Retry-After") != "2" {
-		t.Errorf("%d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
-	}
-	if w := ask(s, "POST", "/mcp", "{}", "Authorization: Bearer b-key"); w.Code != 200 {
-		t.Errorf("somebody else: %d", w.Code)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		o := testOptions()
+		o.RequestsPerMinute = 60
+		s := testServer(o)
+		for i := range 10 {
+			if w := ask(s, "POST", "/mcp", "{}"); w.Code != 200 {
+				t.Errorf("%d of 10 at once: %d", i, w.Code)
+			}
+		}
+		if w := ask(s, "POST", "/mcp", "{}"); w.Code != 429 || w.Header().Get("Retry-After") != "2" {
+			t.Errorf("%d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
+		}
+		if w := ask(s, "POST", "/mcp", "{}", "Authorization: Bearer b-key"); w.Code != 200 {
+			t.Errorf("somebody else: %d", w.Code)
+		}
+		time.Sleep(time.Second)
+		if w := ask(s, "POST", "/mcp", "{}"); w.Code != 200 {
+			t.Errorf("a second later: %d", w.Code)
+		}
+	})
 }
 
+// Whoever guesses is told no more after a while, but a good key counts from there: many may share an address.
 func TestGuessersAreNotHeard(t *testing.T) {
-	s := testServer(testOptions())
-	for i := range failuresPerMinute {
-		if w := ask(s, "POST", "/mcp", "{}", "Authorization: Bearer guess"); w.Code != 401 {
-			t.Fatalf("guess %d: %d", i, w.Code)
+	synctest.Test(t, func(t *testing.T) {
+		s := testServer(testOptions())
+		guesses := []string{"Authorization: Bearer guess", "Authorization: Basic YTpi", "X-API-Key: another"}
+		for i := range 3 * failuresPerMinute {
+			want := 401
+			if i >= failuresPerMinute {
+				want = 429
+			}
+			if w := ask(s, "POST", "/mcp", "{}", guesses[i%len(guesses)]); w.Code != want {
+				t.Fatalf("guess %d: %d, want %d", i, w.Code, want)
+			}
+			if w := ask(s, "POST", "/mcp", "{}", "Authorization: "); w.Code != 401 {
+				t.Fatalf("without a key, after guess %d: %d", i, w.Code)
+			}
 		}
-	}
-	if w := ask(s, "POST", "/mcp", "{}"); w.Code != 429 {
-		t.Errorf("after many guesses even the right key: %d", w.Code)
-	}
-	if w := ask(s, "POST", "/mcp", "{}", "From: 192.0.2.2:1"); w.Code != 200 {
-		t.Errorf("from elsewhere: %d", w.Code)
-	}
+		if w := ask(s, "POST", "/mcp", "{}"); w.Code != 200 {
+			t.Errorf("the right key after many guesses: %d", w.Code)
+		}
+		if w := ask(s, "POST", "/mcp", "{}", guesses[0], "From: 192.0.2.2:1"); w.Code != 401 {
+			t.Errorf("from elsewhere: %d", w.Code)
+		}
+		time.Sleep(time.Minute)
+		if w := ask(s, "POST", "/mcp", "{}", guesses[0]); w.Code != 401 {
+			t.Errorf("a minute later: %d", w.Code)
+		}
+	})
 }
 
 func TestAddresses(t *testing.T) {

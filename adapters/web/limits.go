@@ -64,14 +64,6 @@ func (l *limits) take(sender string) error {
 	return l.refusal()
 }
 
-// check refuses what take would refuse, and counts nothing.
-func (l *limits) check(sender string) error {
-	if l.rate == 0 || l.limiter(sender).Tokens() >= 1 {
-		return nil
-	}
-	return l.refusal()
-}
-
 func (l *limits) refusal() *refusal {
 	refused := refusef(http.StatusTooManyRequests, "too many requests: at most %.0f a minute are answered", float64(l.rate)*60)
 	refused.retry = time.Duration(float64(time.Second) / float64(l.rate))

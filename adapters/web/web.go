@@ -42,6 +42,8 @@ type Route struct {
 	Types []string
 	// BodyLimit is of this route's bodies, in bytes; 0 is Options.BodyLimit.
 	BodyLimit int64
+	// Streamed bodies are not held in memory by the handler, and so not counted among those that are.
+	Streamed bool
 }
 
 // Options say how the server is reached, and by whom.
@@ -81,6 +83,7 @@ type Server struct {
 	hosts      *hosts
 	requests   *limits // of each principal or address
 	failures   *limits // to authenticate, of each address
+	bodies     *bodies
 	handler    http.Handler
 	isDraining atomic.Bool
 }
@@ -92,6 +95,7 @@ func New(o Options, routes ...Route) *Server {
 		options: o, hosts: newHosts(o),
 		requests: newLimits(o.RequestsPerMinute, max(1, o.RequestsPerMinute/6)),
 		failures: newLimits(failuresPerMinute, failuresPerMinute),
+		bodies:   newBodies(o),
 	}
 	mux := http.NewServeMux()
 	for _, route := range append(routes, s.ownRoutes()...) {
@@ -105,6 +109,7 @@ func New(o Options, routes ...Route) *Server {
 // ServeHTTP implements http.Handler. The name is checked before there is a route: even a redirect to the right one is
 // for those who came by it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer boundRest(w, r)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Add("Vary", "Origin")
 	if !s.hosts.allowsHost(r.Host) {

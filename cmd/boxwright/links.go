@@ -40,7 +40,7 @@ func (s *system) openLinks(c config.HTTP, listener net.Listener) ([]web.Route, e
 	})
 	var routes []web.Route
 	for _, pattern := range links.Patterns() {
-		routes = append(routes, web.Route{Pattern: pattern, Handler: handler, Open: true, Types: []string{web.AnyType}, BodyLimit: int64(c.MaxUpload)})
+		routes = append(routes, web.Route{Pattern: pattern, Handler: handler, Open: true, Types: []string{web.AnyType}, BodyLimit: int64(c.MaxUpload), Streamed: true})
 	}
 	return routes, nil
 }

@@ -1,9 +1,16 @@
 package mcphttp
 
 import (
+	"io"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
+	"testing/synctest"
 	"time"
+
+	"github.com/boxwright/boxwright/core"
 )
 
 func TestASessionIsItsOwners(t *testing.T) {
@@ -179,14 +186,36 @@ func TestSessionsPerPrincipal(t *testing.T) {
 }
 
 func TestIdleSessionsEnd(t *testing.T) {
-	w := newWorld(t, Options{IdleTimeout: 50 * time.Millisecond})
-	busy := w.open(t, "bob")
-	w.begin(t, "bob", "GET", "/mcp", "", busy)
-	w.open(t, "ann")
-	w.awaitOver(t, 1)
-	if a := w.ask(t, "bob", "POST", "/mcp", call(1, "who"), busy); a.StatusCode != 200 {
-		t.Errorf("one that is in use: %d", a.StatusCode)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var over []string
+		s := newSessions(Options{IdleTimeout: time.Hour}.withDefaults(), func(one *session) { over = append(over, one.owner) })
+		go s.sweep(t.Context())
+		busy, leave, err := s.begin("bob")
+		if err != nil {
+			t.Fatal(err)
+		}
+		idle, left, err := s.begin("ann")
+		if err != nil {
+			t.Fatal(err)
+		}
+		left()
+		time.Sleep(50 * time.Minute)
+		synctest.Wait()
+		if !s.has(idle.id) {
+			t.Error("one that was used has ended too early")
+		}
+		time.Sleep(20 * time.Minute)
+		synctest.Wait()
+		if !s.has(busy.id) || s.has(idle.id) || !slices.Equal(over, []string{"ann"}) {
+			t.Errorf("ended are %q, want ann's, which nobody uses", over)
+		}
+		leave()
+		time.Sleep(70 * time.Minute)
+		synctest.Wait()
+		if s.has(busy.id) || !slices.Equal(over, []string{"ann", "bob"}) {
+			t.Errorf("ended are %q, want both", over)
+		}
+	})
 }
 
 // The library forgets a session too, also one that ends while it begins.
@@ -208,5 +237,23 @@ func TestTheLibraryForgets(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it knows %d, want the one that is open", known())
 		}
+	}
+}
+
+// A body that was read is let go of, and one for which there was no room is said so.
+func TestBodiesAreLetGoOf(t *testing.T) {
+	r := httptest.NewRequest("POST", "/mcp", strings.NewReader(initializeBody))
+	if _, err := readMessage(r); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(r.Body)
+	if held := r.Body.(*passing).left.Size(); string(text) != initializeBody || err != nil || held != 0 {
+		t.Errorf("%s, %v; %d bytes are held", text, err, held)
+	}
+	full := httptest.NewRequest("POST", "/mcp", iotest.ErrReader(core.Errorf(core.ErrUnavailable, "no room").WithRetryAfter(time.Second)))
+	_, err = readMessage(full)
+	w := httptest.NewRecorder()
+	if refuse(w, err); w.Code != 503 || w.Header().Get("Retry-After") != "2" {
+		t.Errorf("%d after %q: %v", w.Code, w.Header().Get("Retry-After"), err)
 	}
 }

@@ -36,6 +36,9 @@ func readMessage(r *http.Request) (message, error) {
 	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return message{}, longError{tooLong.Limit}
 	}
+	if errors.Is(err, core.ErrUnavailable) { // there is no room for it
+		return message{}, err
+	}
 	if err != nil {
 		return message{}, core.Errorf(core.ErrInvalid, "the request did not come whole")
 	}
@@ -53,9 +56,22 @@ func readMessage(r *http.Request) (message, error) {
 		m.modern = m.modern || mcp.IsModernProtocol(called.Params.Meta.ProtocolVersion())
 		m.withdrawn = called.Params.RequestID
 	}
-	r.Body = io.NopCloser(bytes.NewReader(raw))
+	r.Body = &passing{bytes.NewReader(raw)}
 	return m, nil
 }
+
+// passing is a body that is let go of once it was read: the call goes on for longer.
+type passing struct{ left *bytes.Reader }
+
+func (p *passing) Read(into []byte) (int, error) {
+	n, err := p.left.Read(into)
+	if err != nil {
+		p.left.Reset(nil)
+	}
+	return n, err
+}
+
+func (p *passing) Close() error { return nil }
 
 // longError is a body beyond its limit, in bytes.
 type longError struct{ limit int64 }

@@ -45,6 +45,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, who string) error 
 	if err != nil {
 		return err
 	}
+	m.raw = nil // the library reads it from the body, which lets go of it
 	switch {
 	case m.modern:
 		return s.postModern(w, r, who, m)
