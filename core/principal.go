@@ -24,6 +24,8 @@ type Principal struct {
 	// ID is the owner of what the principal makes: it stays as long as the principal does.
 	ID   string
 	Name string // for people
+	// IsUser tells that the server itself knows the principal: its name is one that nobody else has.
+	IsUser bool
 	// Admin may look after what others own. The tools do not: there an administrator is one principal of many.
 	Admin bool
 	// Credential tells what it showed, such as a key's id; "" where none is needed.

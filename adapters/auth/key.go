@@ -93,7 +93,7 @@ func (a *Authenticator) verifyKey(ctx context.Context, text string, now time.Tim
 		return entry{}, wrong(id, "its user is disabled")
 	}
 	e := entry{key: id, until: now.Add(trustKey), principal: core.Principal{
-		ID: u.ID, Name: u.Name, Admin: u.Role == core.RoleAdmin, Credential: id, Scopes: k.Scopes,
+		ID: u.ID, Name: u.Name, IsUser: true, Admin: u.Role == core.RoleAdmin, Credential: id, Scopes: k.Scopes,
 	}}
 	if !k.Expires.IsZero() && k.Expires.Before(e.until) {
 		e.until = k.Expires

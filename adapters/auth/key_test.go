@@ -83,7 +83,7 @@ func TestKey(t *testing.T) {
 	id, text := k.add(core.Key{Owner: "u-ann", Scopes: []core.Scope{core.ScopeRead}})
 	for range 3 {
 		p, err := a.Authenticate(t.Context(), auth.Credential{Token: text})
-		if err != nil || p.ID != "u-ann" || p.Name != "ann" || !p.Admin || p.Credential != id || len(p.Scopes) != 1 || p.Scopes[0] != core.ScopeRead {
+		if err != nil || p.ID != "u-ann" || p.Name != "ann" || !p.IsUser || !p.Admin || p.Credential != id || len(p.Scopes) != 1 || p.Scopes[0] != core.ScopeRead {
 			t.Errorf("got %+v, %v", p, err)
 		}
 	}

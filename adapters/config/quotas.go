@@ -24,7 +24,7 @@ type Quotas struct {
 
 // QuotasOf are one principal's. What is 0 is as for everybody.
 type QuotasOf struct {
-	// Principal is the principal's id or name.
+	// Principal is the principal's id, or a user's name.
 	Principal      string `koanf:"principal"`
 	Boxes          int64  `koanf:"boxes"`
 	Runs           int64  `koanf:"runs"`
@@ -43,7 +43,7 @@ func (q QuotasOf) quotas() Quotas {
 	}
 }
 
-// Of returns the quotas of those that have others, by the principal's id or name.
+// Of returns the quotas of those that have others, by the principal's id or a user's name.
 func (q Quotas) Of() map[string]Quotas {
 	of := map[string]Quotas{}
 	for _, p := range q.Principals {
@@ -62,8 +62,9 @@ func (v *validator) quotas(c Config) {
 	for _, q := range c.Quotas.Principals {
 		err := core.CheckPrincipalID(q.Principal)
 		v.under(q.Origin, err)
-		v.check(err != nil || !seen[q.Principal], "%s: %q has quotas already", q.Origin, q.Principal)
-		seen[q.Principal] = true
+		who := core.FoldUserName(q.Principal)
+		v.check(err != nil || !seen[who], "%s: %q has quotas already", q.Origin, q.Principal)
+		seen[who] = true
 		v.bounds(q.Origin+": ", q.quotas(), c.Limits)
 	}
 }

@@ -113,6 +113,9 @@ func TestScopes(t *testing.T) {
 				t.Errorf("%s, %s: %s", name, tool, answer)
 			}
 		}
+		if _, err := s.readFile(ctx, "boxwright://runs/r/f"); c.read != (err == nil) || !c.read && core.KindOf(err) != core.ErrDenied {
+			t.Errorf("%s, a file: %v", name, err)
+		}
 	}
 }
 

@@ -31,6 +31,9 @@ func (s *Server) runFiles() (mcp.ResourceTemplate, server.ResourceTemplateHandle
 }
 
 func (s *Server) readFile(ctx context.Context, uri string) (mcp.ResourceContents, error) {
+	if err := allow(ctx, "files of runs", true); err != nil {
+		return nil, err
+	}
 	run, name, err := core.ParseArtifactURI(uri)
 	if err != nil {
 		return nil, err

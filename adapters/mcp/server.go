@@ -39,7 +39,7 @@ type UseCases interface {
 
 	BeginInstall(ctx context.Context, owner, idOrName string, packages []string, wait time.Duration) (core.PackageInstall, error)
 	InstallStatus(ctx context.Context, owner, idOrName, name string) (core.PackageInstall, error)
-	SearchPackages(ctx context.Context, query string) ([]core.Package, error)
+	SearchPackages(ctx context.Context, owner, query string) ([]core.Package, error)
 
 	GetRun(ctx context.Context, owner, id string, wait time.Duration) (core.Record, error)
 	Runs(ctx context.Context, owner string, before time.Time, limit int) ([]core.Run, error)

@@ -44,7 +44,7 @@ func (s *Server) add(t tool) {
 			IdempotentHint: new(t.readOnly || t.idempotent), OpenWorldHint: new(t.openWorld),
 		},
 	}, func(ctx context.Context, request mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		if err := t.allow(ctx); err != nil {
+		if err := allow(ctx, t.name, t.readOnly); err != nil {
 			return nil, err
 		}
 		args, err := parseArguments(rawArguments(request), t.params)
@@ -61,12 +61,12 @@ func (s *Server) add(t tool) {
 }
 
 // allow refuses what the caller's credential is not for. Who may run may also see what there is.
-func (t tool) allow(ctx context.Context) error {
+func allow(ctx context.Context, what string, readOnly bool) error {
 	p, known := core.PrincipalOf(ctx)
-	if !known || p.Allows(core.ScopeRun) || t.readOnly && p.Allows(core.ScopeRead) {
+	if !known || p.Allows(core.ScopeRun) || readOnly && p.Allows(core.ScopeRead) {
 		return nil
 	}
-	return core.Errorf(core.ErrDenied, "the key that was used does not allow %s", t.name).WithHint("use a key with the scope %s", core.ScopeRun)
+	return core.Errorf(core.ErrDenied, "the key that was used does not allow %s", what).WithHint("use a key with the scope %s", core.ScopeRun)
 }
 
 // owner is whoever calls; where nobody was asked, the tenant that the server is for.

@@ -59,7 +59,7 @@ Example: {"query": "scikit-learn"}`,
 			if err != nil {
 				return nil, err
 			}
-			found, err := s.cases.SearchPackages(ctx, query)
+			found, err := s.cases.SearchPackages(ctx, c.owner, query)
 			if err != nil {
 				return nil, err
 			}

@@ -24,8 +24,8 @@ type packageCases struct {
 	waited   time.Duration
 }
 
-func (p *packageCases) SearchPackages(_ context.Context, query string) ([]core.Package, error) {
-	p.asked = []string{query}
+func (p *packageCases) SearchPackages(_ context.Context, owner, query string) ([]core.Package, error) {
+	p.asked = []string{owner, query}
 	return p.packages, p.err
 }
 
@@ -72,7 +72,7 @@ func TestSearchTool(t *testing.T) {
 		{Name: "Tool", Summary: "Does things", Versions: []string{"1.2", "1.1", "1.0"}, RequiresPython: ">=3.8"}, {Name: "bare"},
 	}}
 	text, structured, _ := p.callTool(t, "search_pypi_packages", `{"query": "tool"}`)
-	if text != "- Tool 1.2: Does things (Python >=3.8); before: 1.1, 1.0\n- bare" || !slices.Equal(p.asked, []string{"tool"}) {
+	if text != "- Tool 1.2: Does things (Python >=3.8); before: 1.1, 1.0\n- bare" || !slices.Equal(p.asked, []string{"local", "tool"}) {
 		t.Errorf("got %q for %q", text, p.asked)
 	}
 	raw, _ := json.Marshal(structured)

@@ -265,7 +265,7 @@ func TestSearchPackages(t *testing.T) {
 		"pandas": "pandas", "Pandas>=2": "pandas", " scikit learn ": "scikit-learn", "sklearn": "scikit-learn", "cv2": "opencv-python-headless",
 		"tools for an image": "tools image", "nothing": "", "nothing at all": "",
 	} {
-		found, err := service.SearchPackages(t.Context(), query)
+		found, err := service.SearchPackages(t.Context(), "ann", query)
 		var names []string
 		for _, p := range found {
 			names = append(names, p.Name)
@@ -275,14 +275,55 @@ func TestSearchPackages(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"", " ", "é", "-r", strings.Repeat("x", 201), "../x"} {
-		if _, err := service.SearchPackages(t.Context(), query); !errors.Is(err, core.ErrInvalid) {
+		if _, err := service.SearchPackages(t.Context(), "ann", query); !errors.Is(err, core.ErrInvalid) {
 			t.Errorf("%q: got %v", query, err)
 		}
 	}
 	s := settings()
 	s.Dependencies = false
-	if _, err := w.service(t, s).SearchPackages(t.Context(), "pandas"); !errors.Is(err, core.ErrDenied) {
+	if _, err := w.service(t, s).SearchPackages(t.Context(), "ann", "pandas"); !errors.Is(err, core.ErrDenied) {
 		t.Errorf("without dependencies: %v", err)
+	}
+}
+
+// A search is its owner's call, and over before the service is.
+func TestSearchIsACall(t *testing.T) {
+	w, s := newWorld(), settings()
+	w.catalog = map[string]core.Package{"six": {Name: "six"}}
+	s.Quota.Calls = 1
+	tenants := w.tenants(t, s, core.AuditCodeHash)
+	for range 2 {
+		if _, err := tenants.SearchPackages(as(t.Context(), "ann"), "bob", "six"); core.KindOf(err) != core.ErrInternal {
+			t.Errorf("for another: %v", err)
+		}
+	}
+	if _, err := tenants.SearchPackages(as(t.Context(), "ann"), "ann", "six"); err != nil {
+		t.Error(err)
+	}
+	if _, err := tenants.SearchPackages(as(t.Context(), "ann"), "ann", "six"); core.KindOf(err) != core.ErrExhausted {
+		t.Errorf("a second: %v", err)
+	}
+}
+
+func TestCloseEndsASearch(t *testing.T) {
+	w := newWorld()
+	looks, ended := make(chan struct{}), make(chan error, 1)
+	w.looking = func(ctx context.Context) error {
+		close(looks)
+		<-ctx.Done()
+		return core.Errorf(core.ErrCancelled, "it was told to end")
+	}
+	s := w.service(t, settings())
+	go func() {
+		_, err := s.SearchPackages(context.WithoutCancel(t.Context()), "ann", "six")
+		ended <- err
+	}()
+	<-looks
+	if err := s.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; core.KindOf(err) != core.ErrCancelled {
+		t.Errorf("it ended with %v", err)
 	}
 }
 
@@ -421,9 +462,9 @@ func TestSearchByABox(t *testing.T) {
 	service := w.service(t, settings())
 	for query, want := range map[string]string{"pandas": "pandas 3.0", "fast pandas frames": "pandas 3.0", "nothing here": ""} {
 		before := len(w.madeFor(core.PurposeInstall))
-		found, err := service.SearchPackages(t.Context(), query)
+		found, err := service.SearchPackages(t.Context(), "ann", query)
 		made := w.madeFor(core.PurposeInstall)[before:]
-		if len(made) != 1 || made[0].Network != core.NetworkFull || len(made[0].Mounts) > 0 {
+		if len(made) != 1 || made[0].Network != core.NetworkFull || made[0].Labels.Tenant != "ann" || len(made[0].Mounts) > 0 {
 			t.Errorf("%s: the boxes are %+v", query, made)
 		}
 		switch {

@@ -18,17 +18,30 @@ type Quota struct {
 	Calls  int64         // in any minute
 }
 
-// quotaOf is the tenant's: its own, and for what that leaves open everybody's.
+// quotaOf is the tenant's: its own, and for what that leaves open everybody's. What the server does by itself has none.
+// Only users have quotas by their name: what a token says of its bearer's may be anybody's.
 func (s *Service) quotaOf(ctx context.Context, tenant string) Quota {
+	if tenant == "" {
+		return Quota{}
+	}
 	own, has := s.settings.Quotas[tenant]
-	if p, known := core.PrincipalOf(ctx); !has && known && p.ID == tenant {
-		own = s.settings.Quotas[p.Name]
+	if p, known := core.PrincipalOf(ctx); !has && known && p.ID == tenant && p.IsUser {
+		own = s.settings.quotaOfUser(p.Name)
 	}
 	all := s.settings.Quota
 	return Quota{
 		Boxes: cmp.Or(own.Boxes, all.Boxes), Runs: cmp.Or(own.Runs, all.Runs), Memory: cmp.Or(own.Memory, all.Memory),
 		CPU: cmp.Or(own.CPU, all.CPU), Files: cmp.Or(own.Files, all.Files), Calls: cmp.Or(own.Calls, all.Calls),
 	}
+}
+
+func (s Settings) quotaOfUser(name string) Quota {
+	for who, quota := range s.Quotas {
+		if core.SameUserName(who, name) {
+			return quota
+		}
+	}
+	return Quota{}
 }
 
 // errFull is the error of a quota that has no room; by tells what takes it, and may be "".

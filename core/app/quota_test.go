@@ -56,9 +56,15 @@ func TestSandboxesFillAQuota(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		named := core.WithPrincipal(t.Context(), core.Principal{ID: "u1", Name: "By-Name"})
+		named := core.WithPrincipal(t.Context(), core.Principal{ID: "u1", Name: "BY-name", IsUser: true})
 		if err := open(named, "u1"); err != nil {
 			t.Error(err)
+		}
+		token := core.WithPrincipal(t.Context(), core.Principal{ID: "issuer|1", Name: "By-Name"}) // as it says
+		for range 2 {
+			if err := open(token, "issuer|1"); err != nil {
+				t.Error(err)
+			}
 		}
 		refused(t, open(named, "u1"), 0, "your quota of memory is full: 2GiB of 2GiB are used")
 		if time.Since(began) != 0 {
@@ -347,4 +353,16 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%s uses %s, %v; want %s", owner, text, err, want)
 		}
 	}
+}
+
+// What the server does by itself is nobody's, and fills nobody's quota.
+func TestTheServerHasNoQuota(t *testing.T) {
+	w, s := newWorld(), settings()
+	s.Quota.Memory = 1
+	service := w.service(t, s)
+	if _, err := service.WarmEnvironment(t.Context(), core.EnvironmentSet{Packages: []string{"six"}}, nothing); err != nil {
+		t.Errorf("for nobody: %v", err)
+	}
+	_, err := service.WarmEnvironment(t.Context(), set("attrs"), nothing)
+	refused(t, err, 0)
 }

@@ -17,7 +17,7 @@ const (
 
 // SearchPackages looks a package up by its name, or by that of a module that it has. An index cannot be asked for
 // more than names: of several words, each is looked up that is one.
-func (s *Service) SearchPackages(ctx context.Context, query string) ([]core.Package, error) {
+func (s *Service) SearchPackages(ctx context.Context, owner, query string) ([]core.Package, error) {
 	if !s.settings.Dependencies {
 		return nil, errNoDependencies()
 	}
@@ -25,9 +25,11 @@ func (s *Service) SearchPackages(ctx context.Context, query string) ([]core.Pack
 	if err != nil {
 		return nil, err
 	}
+	ctx, release := s.whileOpen(ctx)
+	defer release()
 	found, err := findPackages(ctx, names, s.ports.Catalog.Look)
 	if errors.Is(err, core.ErrUnsupported) {
-		found, err = s.findFromBox(ctx, names)
+		found, err = s.findFromBox(ctx, owner, names)
 	}
 	if err != nil {
 		return nil, err
@@ -58,8 +60,8 @@ func findPackages(ctx context.Context, names []string, look func(context.Context
 
 // findFromBox asks the index that package managers ask by themselves: from an installer's box, as it is not this
 // server that knows where that is.
-func (s *Service) findFromBox(ctx context.Context, names []string) (found []core.Package, err error) {
-	job, err := s.settings.plan(core.Request{Code: "pass"}, false)
+func (s *Service) findFromBox(ctx context.Context, owner string, names []string) (found []core.Package, err error) {
+	job, err := s.settings.plan(core.Request{Tenant: owner, Code: "pass"}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +75,7 @@ func (s *Service) findFromBox(ctx context.Context, names []string) (found []core
 	}
 	spec := core.BoxSpec{
 		Image: image.Ref, Digest: image.Digest, Limits: s.settings.InstallSize, Network: s.ports.Installer.Network(),
-		Labels: core.Labels{Purpose: core.PurposeInstall}, Unenforced: core.UnenforcedWarn,
+		Labels: core.Labels{Tenant: owner, Purpose: core.PurposeInstall}, Unenforced: core.UnenforcedWarn,
 	}
 	err = s.within(ctx, r.place, spec, func(box *box) error {
 		found, err = findPackages(ctx, names, func(ctx context.Context, name string) (core.Package, error) {

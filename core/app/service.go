@@ -43,7 +43,7 @@ type Settings struct {
 	MaxBoxes      int64            // at once; 0 is no bound
 	MaxMemory     int64            // bytes that all boxes together may use; 0 is no bound
 	Quota         Quota            // of each tenant
-	Quotas        map[string]Quota // of some, by their principal's id or name; a zero field is as in Quota
+	Quotas        map[string]Quota // of some, by their principal's id or a user's name; a zero field is as in Quota
 	QuotaWindow   time.Duration    // in which Quota.CPU may be used; 0: a day
 	KeepFiles     time.Duration    // how long files are kept; 0: nobody knows
 	Pool          Pool

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"io"
 	"time"
+	"unicode/utf8"
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/identity"
@@ -69,8 +70,23 @@ func audited[T any](ctx context.Context, t *Tenants, owner string, r core.AuditR
 	})
 }
 
-// keepRecord bounds one write to the audit log.
-const keepRecord = 5 * time.Second
+const (
+	// keepRecord bounds one write to the audit log.
+	keepRecord = 5 * time.Second
+	// maxTarget is how much of a name a record has, in bytes: clients choose names, also such as are refused.
+	maxTarget = 512
+)
+
+// cut keeps so many bytes of a text, and no part of a character.
+func cut(text string, most int64) string {
+	if int64(len(text)) <= most {
+		return text
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most]
+}
 
 // keep appends a record, without what looks like a secret. The caller is not made to fail for it: what was done is
 // done.
@@ -80,7 +96,7 @@ func (t *Tenants) keep(ctx context.Context, owner string, r core.AuditRecord) {
 	}
 	p, _ := core.PrincipalOf(ctx)
 	r.At, r.Principal, r.Credential = t.ports.Now(), owner, p.Credential
-	r.Target = t.scrub.Scrub(r.Target)
+	r.Target = t.scrub.Scrub(cut(r.Target, maxTarget))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepRecord)
 	defer cancel()
 	if err := t.audit.Append(ctx, r); err != nil {
@@ -99,7 +115,7 @@ func (t *Tenants) codeOf(r core.Request) string {
 	case t.audit == nil || t.code == core.AuditCodeNone:
 		return ""
 	case t.code == core.AuditCodeFull:
-		return t.scrub.Scrub(text)
+		return t.scrub.Scrub(cut(text, t.settings.MaxCode))
 	}
 	sum := sha256.Sum256([]byte(text))
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -65,6 +65,11 @@ func (t *Tenants) InstallStatus(ctx context.Context, owner, idOrName, name strin
 	return counted(ctx, t, owner, func() (core.PackageInstall, error) { return t.Service.InstallStatus(ctx, owner, idOrName, name) })
 }
 
+// SearchPackages is Service.SearchPackages.
+func (t *Tenants) SearchPackages(ctx context.Context, owner, query string) ([]core.Package, error) {
+	return counted(ctx, t, owner, func() ([]core.Package, error) { return t.Service.SearchPackages(ctx, owner, query) })
+}
+
 // GetRun is Service.GetRun.
 func (t *Tenants) GetRun(ctx context.Context, owner, id string, wait time.Duration) (core.Record, error) {
 	return counted(ctx, t, owner, func() (core.Record, error) { return t.Service.GetRun(ctx, owner, id, wait) })

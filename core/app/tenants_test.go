@@ -145,6 +145,23 @@ func TestAuditOfCode(t *testing.T) {
 	}
 }
 
+// TestAuditIsBounded: what clients choose fills it no more than it may.
+func TestAuditIsBounded(t *testing.T) {
+	w, s := newWorld(), settings()
+	s.MaxCode = 9
+	tenants := w.tenants(t, s, core.AuditCodeFull)
+	name := strings.Repeat("x", 511) + "é"
+	if err := tenants.StopSession(t.Context(), "ann", name); core.KindOf(err) != core.ErrNotFound {
+		t.Errorf("got %v", err)
+	}
+	if _, err := tenants.RunOnce(t.Context(), request("print(1) # long"), nil); core.KindOf(err) != core.ErrInvalid {
+		t.Errorf("got %v", err)
+	}
+	if got := w.usage.records; len(got) != 2 || got[0].Target != name[:511] || got[1].Code != "print(1) " {
+		t.Errorf("the log has %+v", got)
+	}
+}
+
 // TestAuditThatCannotBeKept does not take away what was done.
 func TestAuditThatCannotBeKept(t *testing.T) {
 	w := newWorld()
