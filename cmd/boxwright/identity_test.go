@@ -170,6 +170,35 @@ func TestUsersList(t *testing.T) {
 	}
 }
 
+// forgetful is a store that takes no records.
+type forgetful struct{ identity.Store }
+
+func (forgetful) Append(context.Context, core.AuditRecord) error {
+	return core.Errorf(core.ErrUnavailable, "the disk is full")
+}
+
+// A key that was made is printed, also where its record cannot be kept: it is not shown again.
+func TestMadeKeysArePrinted(t *testing.T) {
+	s := newShell(t)
+	s.run("users add ann")
+	var out bytes.Buffer
+	c := command()
+	c.SetContext(t.Context())
+	c.SetOut(&out)
+	c.SetErr(io.Discard)
+	p := people{forgetful{s.store()}, t.Context()}
+	for name, do := range map[string]func() error{
+		"create": func() error { return new(keyFlags).create(c, p, "ann") },
+		"rotate": func() error { return new(identityFlags).rotate(c, p, s.run("keys create ann")[:16], 0) },
+	} {
+		out.Reset()
+		if err := do(); core.KindOf(err) != core.ErrUnavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+		s.wants(out.String(), "ann", false)
+	}
+}
+
 func TestIdentityRefusals(t *testing.T) {
 	s := newShell(t)
 	s.run("users add ann")
@@ -183,6 +212,7 @@ func TestIdentityRefusals(t *testing.T) {
 		"users nothing":                     "there is no command",
 		"keys create bob":                   "there is no user \"bob\"",
 		"keys create ann --scope all":       "there is no scope",
+		"keys create ann --scope=":          "--scope is empty",
 		"keys create ann --expires -1h":     "must not be below 0",
 		"keys rotate bxw_x":                 "there is no key \"x\"",
 		"keys revoke x":                     "there is no key \"x\"",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -54,6 +55,9 @@ func (f *keyFlags) create(c *cobra.Command, p people, user string) error {
 	if f.expires < 0 {
 		return core.Errorf(core.ErrInvalid, "--expires is %s, but must not be below 0", f.expires)
 	}
+	if c.Flags().Changed("scope") && len(f.scopes) == 0 { // an empty variable in a script must not mean all
+		return core.Errorf(core.ErrInvalid, "--scope is empty").WithHint("name run, read or admin, or leave --scope out for all that the user may")
+	}
 	owner, err := p.User(c.Context(), user)
 	if err != nil {
 		return err
@@ -69,10 +73,9 @@ func (f *keyFlags) create(c *cobra.Command, p people, user string) error {
 	if err := p.AddKey(c.Context(), made); err != nil {
 		return err
 	}
-	if err := p.keep("key.create", auth.Shown(made.ID)+" of "+owner.Name); err != nil {
-		return err
-	}
-	return f.printMade(c, made, owner.Name, text)
+	// It is good now, so that whoever asked gets it, whatever fails then.
+	printed := f.printMade(c, made, owner.Name, text)
+	return errors.Join(printed, p.keep("key.create", auth.Shown(made.ID)+" of "+owner.Name))
 }
 
 // printMade prints a key, alone on standard output so that a script can take it, and tells a person the rest.
@@ -161,10 +164,8 @@ func (f *identityFlags) rotate(c *cobra.Command, p people, id string, overlap ti
 	if err := p.ReplaceKey(c.Context(), old.ID, made, now.Add(overlap)); err != nil {
 		return err
 	}
-	if err := p.keep("key.rotate", auth.Shown(old.ID)+" to "+auth.Shown(made.ID)+" of "+owner.Name); err != nil {
-		return err
-	}
-	return f.printMade(c, made, owner.Name, text)
+	printed := f.printMade(c, made, owner.Name, text)
+	return errors.Join(printed, p.keep("key.rotate", auth.Shown(old.ID)+" to "+auth.Shown(made.ID)+" of "+owner.Name))
 }
 
 // findKey takes an id with or without what is before it in a key.
