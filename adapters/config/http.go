@@ -116,6 +116,8 @@ func (v *validator) http(c Config) {
 		_, err := parseNetwork(proxy)
 		v.check(err == nil, "http.trusted_proxies holds %q, but must hold addresses or networks such as 10.0.0.0/8", proxy)
 	}
+	v.check(!c.UsesHTTP() || c.Auth.Mode != AuthNone || !h.invites(),
+		"auth.mode is none, which is for this machine alone, but http.public_url, http.allowed_hosts or http.trusted_proxies let others in: set auth.mode to keys")
 	v.positive("http.body_limit", h.BodyLimit)
 	v.check(h.SessionsPerPrincipal > 0, "http.sessions_per_principal is %d, but must be more than 0", h.SessionsPerPrincipal)
 	v.check(h.SessionIdleTimeout >= seconds(60), "http.session_idle_timeout is %s, but must be at least 1m", h.SessionIdleTimeout)
@@ -123,6 +125,22 @@ func (v *validator) http(c Config) {
 	v.check(h.LinkLifetime >= 0, "http.link_lifetime is %s, but must not be below 0", h.LinkLifetime)
 	v.positive("http.max_upload", h.MaxUpload)
 	v.check(h.DrainTimeout >= 0, "http.drain_timeout is %s, but must not be below 0", h.DrainTimeout)
+}
+
+// invites reports whether others than this machine's programs are meant to reach the server.
+func (h HTTP) invites() bool {
+	public := h.Public()
+	return public != nil && !isLoopback(public.Host) || len(h.TrustedProxies) > 0 ||
+		slices.ContainsFunc(h.AllowedHosts, func(host string) bool { return !isLoopback(host) })
+}
+
+// isLoopback reports whether a host, with or without port, is this machine as only its own programs call it.
+func isLoopback(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	address := net.ParseIP(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || address != nil && address.IsLoopback()
 }
 
 // isOrigin reports whether text is scheme://host[:port], with a path if that is allowed.
