@@ -15,7 +15,7 @@ import (
 // Names are relative paths with slashes; one that is absolute, empty, or has an empty,
 // "." or ".." element, a NUL, or is not UTF-8, is core.ErrInvalid and stores nothing.
 type Store interface {
-	// Create begins a file. It can be read only after Commit. A run and name that exist
+	// Create begins a file. ctx is for all of it: once it ends, a store need not take the rest. It can be read only after Commit. A run and name that exist
 	// already are core.ErrInvalid. A store with a bound removes the oldest runs when there is no room
 	// left, but never the run that is written; if that is not enough, it is core.ErrExhausted, here or in Write.
 	Create(ctx context.Context, run, name string) (Writer, error)

@@ -29,7 +29,7 @@ const (
 	callLimit = 30 * time.Second
 	// tries is how often the library sends a request that fails for a reason that may pass.
 	tries = 3
-	// staleAfter is when bytes without a record are taken for the remains of a crash.
+	// staleAfter is when bytes without a record, or an upload without end, are taken for the remains of a crash.
 	staleAfter = 24 * time.Hour
 )
 
@@ -43,6 +43,7 @@ type Options struct {
 	SecretKey string
 	Transport http.RoundTripper // nil: the usual
 	Log       *slog.Logger      // nil: nowhere
+	Now       func() time.Time  // nil: time.Now; what a crash left goes by it
 }
 
 // Artifacts is an artifact.Store.
@@ -51,6 +52,7 @@ type Artifacts struct {
 	bucket string
 	prefix string
 	log    *slog.Logger
+	now    func() time.Time
 
 	mu   sync.Mutex
 	open map[string]bool // run/name of this process's writers
@@ -83,7 +85,10 @@ func New(o Options) (*Artifacts, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Artifacts{client: client, bucket: o.Bucket, prefix: prefix, log: o.Log, open: map[string]bool{}}, nil
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Artifacts{client: client, bucket: o.Bucket, prefix: prefix, log: o.Log, now: o.Now, open: map[string]bool{}}, nil
 }
 
 // The keys of a run's objects. Names are too long and too strange to be keys.
@@ -150,5 +155,5 @@ func (s *Artifacts) fault(what string, err error) error {
 
 func isMissing(err error) bool {
 	code := minio.ToErrorResponse(err).Code
-	return code == minio.NoSuchKey || code == "NotFound"
+	return code == minio.NoSuchKey || code == minio.NoSuchUpload || code == "NotFound"
 }

@@ -11,8 +11,12 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/boxwright/boxwright/adapters/storage/s3"
 	"github.com/boxwright/boxwright/adapters/storage/s3/s3test"
@@ -202,4 +206,104 @@ func TestWriteGivenUp(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	put(t, store, "f", "again")
+}
+
+// hanging does not answer what is to be written before the caller is tired of it.
+type hanging struct{ http.RoundTripper }
+
+func (h hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPut {
+		return h.RoundTripper.RoundTrip(r)
+	}
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// TestHanging: whoever gives up a file waits for it no longer, small or big.
+func TestHanging(t *testing.T) {
+	s := s3test.Serve(t)
+	store := in(t, s, func(o *s3.Options) { o.Transport = hanging{http.DefaultTransport} })
+	for name, size := range map[string]int{"small": 10, "big": 20 << 20} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		w, err := store.Create(ctx, "r1", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = w.Write(make([]byte, size)); err == nil {
+			_, err = w.Commit("")
+		}
+		if core.KindOf(err) != core.ErrUnavailable {
+			t.Errorf("%s: %v", name, err)
+		}
+		w.Abort()
+	}
+}
+
+// busyOnce answers the first that is to be written as a store does that has too much to do.
+type busyOnce struct {
+	http.RoundTripper
+	was atomic.Bool
+}
+
+func (b *busyOnce) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodPut || b.was.Swap(true) {
+		return b.RoundTripper.RoundTrip(r)
+	}
+	_, err := io.Copy(io.Discard, r.Body)
+	body := `<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>later</Message></Error>`
+	return &http.Response{
+		StatusCode: http.StatusServiceUnavailable, Header: http.Header{"Content-Type": {"application/xml"}},
+		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: r, ProtoMajor: 1, ProtoMinor: 1,
+	}, err
+}
+
+// TestBusyForAMoment: what a store does not take at once is sent once more, whole.
+func TestBusyForAMoment(t *testing.T) {
+	s := s3test.Serve(t)
+	for name, content := range map[string]string{"small": "content", "big": strings.Repeat("content", 2<<20)} {
+		store := in(t, s, func(o *s3.Options) { o.Transport = &busyOnce{RoundTripper: http.DefaultTransport} })
+		put(t, store, name, content)
+		f, known, err := store.Open(t.Context(), "r1", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(f)
+		if string(text) != content || known.Size != int64(len(content)) || err != nil {
+			t.Errorf("%s: %d of %d bytes, %v", name, len(text), len(content), err)
+		}
+		_ = f.Close()
+	}
+}
+
+// TestUploadsWithoutEnd are removed once nobody can be at them any more.
+func TestUploadsWithoutEnd(t *testing.T) {
+	s := s3test.Serve(t)
+	now := time.Now()
+	store := in(t, s, func(o *s3.Options) { o.Prefix, o.Now = "mine", func() time.Time { return now } })
+	client, err := minio.NewCore(strings.TrimPrefix(s.Endpoint, "http://"), &minio.Options{Creds: credentials.NewStaticV4(s3test.AccessKey, s3test.SecretKey, "")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"mine/runs/r1/data/x", "another/runs/r1/data/x"} {
+		if _, err := client.NewMultipartUpload(t.Context(), s3test.Bucket, key, minio.PutObjectOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(want string) {
+		t.Helper()
+		if _, err := store.Sweep(t.Context(), time.Time{}, 0); err != nil {
+			t.Fatal(err)
+		}
+		left := ""
+		for upload := range client.ListIncompleteUploads(t.Context(), s3test.Bucket, "", true) {
+			left += upload.Key + " "
+		}
+		if left != want {
+			t.Errorf("left is %q, want %q", left, want)
+		}
+	}
+	check("another/runs/r1/data/x mine/runs/r1/data/x ")
+	now = now.Add(25 * time.Hour)
+	check("another/runs/r1/data/x ")
 }

@@ -51,6 +51,9 @@ func (s *Artifacts) Sweep(ctx context.Context, before time.Time, maxBytes int64)
 	for _, k := range runs {
 		s.removeRemains(ctx, k)
 	}
+	if err := s.removeUploads(ctx); err != nil {
+		s.log.Warn("what unfinished uploads left could not be removed", "error", s.fault("the bucket", err))
+	}
 	return removed, nil
 }
 
@@ -108,11 +111,29 @@ func planSweep(runs map[string]*kept, before time.Time, maxBytes int64) (gone []
 // when they were given up.
 func (s *Artifacts) removeRemains(ctx context.Context, k *kept) {
 	for hash, object := range k.data {
-		if k.records[hash] || time.Since(object.LastModified) < staleAfter {
+		if k.records[hash] || s.now().Sub(object.LastModified) < staleAfter {
 			continue
 		}
 		if err := s.remove(ctx, object.Key); err != nil {
 			s.log.Warn("what a file left could not be removed", "run", k.run, "error", err)
 		}
 	}
+}
+
+// removeUploads ends uploads in parts that nobody ends any more: listings of objects do not have them, but they take
+// room.
+func (s *Artifacts) removeUploads(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	var failed error
+	for upload := range s.client.ListIncompleteUploads(ctx, s.bucket, s.prefix+"runs/", true) { // to its end: it waits for who reads
+		err := upload.Err
+		if err == nil && s.now().Sub(upload.Initiated) >= staleAfter {
+			err = minio.Core{Client: s.client}.AbortMultipartUpload(ctx, s.bucket, upload.Key, upload.UploadID)
+		}
+		if err != nil && !isMissing(err) {
+			failed = err
+		}
+	}
+	return failed
 }

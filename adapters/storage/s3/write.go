@@ -36,7 +36,7 @@ func (s *Artifacts) Create(ctx context.Context, run, name string) (artifact.Writ
 	}
 	_, err := s.find(ctx, run, name)
 	if errors.Is(err, core.ErrNotFound) {
-		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		ctx, cancel := context.WithCancel(ctx)
 		return &writer{store: s, ctx: ctx, cancel: cancel, run: run, name: name, sum: sha256.New()}, nil
 	}
 	s.release(run, name)
@@ -69,7 +69,7 @@ func exists(run, name string) error {
 // writer is used by one goroutine.
 type writer struct {
 	store     *Artifacts
-	ctx       context.Context //nolint:containedctx // an io.Writer gets none
+	ctx       context.Context //nolint:containedctx // Create's: an io.Writer gets none
 	cancel    context.CancelFunc
 	run, name string
 
@@ -153,7 +153,7 @@ func (w *writer) Commit(mimeType string) (core.Artifact, error) {
 
 func (w *writer) finish() error {
 	if w.pipe == nil {
-		return w.put(&w.small, w.size)
+		return w.put(bytes.NewReader(w.small.Bytes()), w.size) // from which it can be sent once more
 	}
 	_ = w.pipe.Close()
 	err := <-w.sent
