@@ -68,7 +68,13 @@ func (s Setup) refuse(err error) error {
 	return err
 }
 
+// userPrefix is before the random part of a user's id.
+const userPrefix = "user-"
+
+// IsUserID reports whether a principal's id is one of a user, and not of who has an issuer's tokens.
+func IsUserID(id string) bool { return strings.HasPrefix(id, userPrefix) }
+
 // NewUser gives a user an id that nobody has had.
 func NewUser(name string, role core.Role, created time.Time) core.User {
-	return core.User{ID: "user-" + strings.ToLower(rand.Text()), Name: name, Role: role, Created: created}
+	return core.User{ID: userPrefix + strings.ToLower(rand.Text()), Name: name, Role: role, Created: created}
 }

@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"time"
 
+	"github.com/boxwright/boxwright/adapters/auth"
 	"github.com/boxwright/boxwright/adapters/config"
 	"github.com/boxwright/boxwright/adapters/links"
 	"github.com/boxwright/boxwright/adapters/web"
@@ -33,8 +35,15 @@ func (s *system) openLinks(c config.HTTP, listener net.Listener) ([]web.Route, e
 	}
 	s.linkTo = func(f core.Artifact) string { return signer.File(f.Run, f.Name, c.LinkLifetime.Std()) }
 	handler := links.Handler(links.Options{
-		Signer: signer, Store: s.artifacts, MaxUpload: int64(c.MaxUpload), Log: s.log,
+		Signer: signer, Store: s.artifacts, MaxUpload: int64(c.MaxUpload), Log: s.log, Revoked: s.withdrawn,
 		Upload: func(ctx context.Context, r core.FileRequest, content io.Reader, _ int64) error {
+			counts, err := s.counts(ctx, r.Tenant)
+			if err == nil && !counts {
+				err = core.Errorf(core.ErrNotFound, "this link was withdrawn").WithHint("ask for a new link")
+			}
+			if err != nil {
+				return err
+			}
 			return s.tenants.UploadFile(ctx, r, content)
 		},
 	})
@@ -43,6 +52,35 @@ func (s *system) openLinks(c config.HTTP, listener net.Listener) ([]web.Route, e
 		routes = append(routes, web.Route{Pattern: pattern, Handler: handler, Open: true, Types: []string{web.AnyType}, BodyLimit: int64(c.MaxUpload), Streamed: true})
 	}
 	return routes, nil
+}
+
+// withdrawn tells since when links to a run's files are no longer good; the zero time: they are. Whose files they are
+// was not always kept.
+func (s *system) withdrawn(ctx context.Context, run string) (since time.Time, err error) {
+	held, err := s.identity.Holding(ctx, run)
+	if errors.Is(err, core.ErrNotFound) {
+		return since, nil
+	}
+	if err != nil {
+		return since, err
+	}
+	if counts, err := s.counts(ctx, held.Owner); err != nil || counts {
+		return since, err
+	}
+	return time.Now(), nil
+}
+
+// counts reports whether an owner may still use the server. Only of users it is known here that they may not: the
+// issuer of tokens is not asked.
+func (s *system) counts(ctx context.Context, owner string) (bool, error) {
+	if !auth.IsUserID(owner) {
+		return true, nil
+	}
+	user, err := s.identity.User(ctx, owner)
+	if errors.Is(err, core.ErrNotFound) {
+		return false, nil
+	}
+	return user.ID == owner && !user.Disabled, err
 }
 
 // baseURL is the address of the server for its clients; "" if only they know it.
