@@ -116,7 +116,7 @@ func (v *validator) http(c Config) {
 		_, err := parseNetwork(proxy)
 		v.check(err == nil, "http.trusted_proxies holds %q, but must hold addresses or networks such as 10.0.0.0/8", proxy)
 	}
-	v.check(!c.UsesHTTP() || c.Auth.Mode != AuthNone || !h.invites(),
+	v.check(!c.invitesWithoutKeys(),
 		"auth.mode is none, which is for this machine alone, but http.public_url, http.allowed_hosts or http.trusted_proxies let others in: set auth.mode to keys")
 	v.positive("http.body_limit", h.BodyLimit)
 	v.check(h.SessionsPerPrincipal > 0, "http.sessions_per_principal is %d, but must be more than 0", h.SessionsPerPrincipal)
@@ -127,9 +127,13 @@ func (v *validator) http(c Config) {
 	v.check(h.DrainTimeout >= 0, "http.drain_timeout is %s, but must not be below 0", h.DrainTimeout)
 }
 
-// invites reports whether others than this machine's programs are meant to reach the server.
-func (h HTTP) invites() bool {
-	public := h.Public()
+// invitesWithoutKeys reports whether others than this machine's programs are meant to reach a server that asks nobody
+// for a key.
+func (c Config) invitesWithoutKeys() bool {
+	if !c.UsesHTTP() || c.Auth.Mode != AuthNone {
+		return false
+	}
+	h, public := c.HTTP, c.HTTP.Public()
 	return public != nil && !isLoopback(public.Host) || len(h.TrustedProxies) > 0 ||
 		slices.ContainsFunc(h.AllowedHosts, func(host string) bool { return !isLoopback(host) })
 }

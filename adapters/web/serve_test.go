@@ -16,7 +16,6 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -138,52 +137,6 @@ func TestCallsThatTakeTooLongAreCut(t *testing.T) {
 	<-cut
 	if got := <-answer; got != "200 ended" {
 		t.Errorf("the call under way got %s", got)
-	}
-}
-
-// deadlines is a connection that notes those of reading.
-type deadlines struct {
-	*httptest.ResponseRecorder
-	set []time.Time
-}
-
-func (d *deadlines) SetReadDeadline(at time.Time) error {
-	d.set = append(d.set, at)
-	return nil
-}
-
-// A body that stops is given up, and a long call is not ended by the deadline of its body. The last one is of what
-// nobody read.
-func TestBodiesHaveADeadline(t *testing.T) {
-	s := testServer(testOptions())
-	r := httptest.NewRequest("POST", "/mcp", strings.NewReader("{}"))
-	r.Host = "localhost"
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("X-API-Key", "a-key")
-	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	if s.ServeHTTP(w, r); w.Code != 200 || len(w.set) < 3 || w.set[0].IsZero() || !w.set[len(w.set)-2].IsZero() {
-		t.Errorf("%d with deadlines %v", w.Code, w.set)
-	}
-}
-
-// What nobody reads of a body holds nothing.
-func TestUnreadBodiesHaveADeadline(t *testing.T) {
-	for name, c := range map[string]struct {
-		host, path string
-		status     int
-	}{
-		"a wrong name": {"evil.example", "/mcp", 403}, "no key": {"localhost", "/mcp", 401}, "nothing there": {"localhost", "/nowhere", 404},
-	} {
-		r := httptest.NewRequest("POST", c.path, strings.NewReader("{}"))
-		r.Host = c.host
-		r.Header.Set("Content-Type", "application/json")
-		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-		if testServer(testOptions()).ServeHTTP(w, r); w.Code != c.status || len(w.set) == 0 || w.set[len(w.set)-1].IsZero() {
-			t.Errorf("%s: %d with deadlines %v", name, w.Code, w.set)
-		}
-		if refused := c.status != 404; refused != (w.Header().Get("Connection") == "close") {
-			t.Errorf("%s: Connection: %q", name, w.Header().Get("Connection"))
-		}
 	}
 }
 

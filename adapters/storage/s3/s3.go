@@ -46,6 +46,16 @@ type Options struct {
 	Now       func() time.Time  // nil: time.Now; what a crash left goes by it
 }
 
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
 // Artifacts is an artifact.Store.
 type Artifacts struct {
 	client *minio.Client
@@ -60,6 +70,7 @@ type Artifacts struct {
 
 // New makes a store. It asks nothing of the server yet: that may come later than we do.
 func New(o Options) (*Artifacts, error) {
+	o = o.withDefaults()
 	at, err := url.Parse(o.Endpoint)
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || strings.Trim(at.Path, "/") != "" || at.User != nil {
 		return nil, core.Errorf(core.ErrInvalid, "the S3 endpoint is not the address of a server").
@@ -81,12 +92,6 @@ func New(o Options) (*Artifacts, error) {
 	prefix := strings.Trim(o.Prefix, "/")
 	if prefix != "" {
 		prefix += "/"
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	return &Artifacts{client: client, bucket: o.Bucket, prefix: prefix, log: o.Log, now: o.Now, open: map[string]bool{}}, nil
 }

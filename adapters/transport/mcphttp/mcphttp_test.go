@@ -1,16 +1,11 @@
 package mcphttp
 
 import (
-	"io"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"testing/synctest"
 	"time"
-
-	"github.com/boxwright/boxwright/core"
 )
 
 func TestASessionIsItsOwners(t *testing.T) {
@@ -237,23 +232,5 @@ func TestTheLibraryForgets(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it knows %d, want the one that is open", known())
 		}
-	}
-}
-
-// A body that was read is let go of, and one for which there was no room is said so.
-func TestBodiesAreLetGoOf(t *testing.T) {
-	r := httptest.NewRequest("POST", "/mcp", strings.NewReader(initializeBody))
-	if _, err := readMessage(r); err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(r.Body)
-	if held := r.Body.(*passing).left.Size(); string(text) != initializeBody || err != nil || held != 0 {
-		t.Errorf("%s, %v; %d bytes are held", text, err, held)
-	}
-	full := httptest.NewRequest("POST", "/mcp", iotest.ErrReader(core.Errorf(core.ErrUnavailable, "no room").WithRetryAfter(time.Second)))
-	_, err = readMessage(full)
-	w := httptest.NewRecorder()
-	if refuse(w, err); w.Code != 503 || w.Header().Get("Retry-After") != "2" {
-		t.Errorf("%d after %q: %v", w.Code, w.Header().Get("Retry-After"), err)
 	}
 }
