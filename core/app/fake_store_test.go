@@ -15,6 +15,15 @@ type sessionStore struct {
 	all    []core.Session
 	listed func()             // called once they have been listed
 	added  func(core.Session) // called once one is there
+	locked error              // keeps all from being changed
+	writes int                // changes that were asked for
+}
+
+// locks has the store refuse changes from now on; nil lets it take them again.
+func (s *sessionStore) locks(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.locked = err
 }
 
 func (s *sessionStore) Add(_ context.Context, added core.Session) error {
@@ -64,6 +73,9 @@ func (s *sessionStore) OfClient(_ context.Context, owner, client string) (core.S
 func (s *sessionStore) Update(_ context.Context, id string, change func(*core.Session) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.writes++; s.locked != nil {
+		return s.locked
+	}
 	at := slices.IndexFunc(s.all, func(have core.Session) bool { return have.ID == id })
 	if at < 0 {
 		return core.Errorf(core.ErrNotFound, "there is none")

@@ -161,6 +161,9 @@ func (s *Service) reviewSessions(ctx context.Context) (needed map[string]core.Se
 		}
 		switch {
 		case session.Lost == "":
+			if err := s.unmark(ctx, session); err != nil {
+				return nil, err
+			}
 			needed[session.Box] = session
 			delete(over, session.ID)
 			s.adopt(claim{tenant: session.Owner, backend: session.Backend, kind: claimBox, lasting: true}, session.Box).release()

@@ -17,8 +17,10 @@ const drivenPause = 200 * time.Millisecond
 // occupy has the run alone in the session, as calls of other servers that share the store are concerned, until leave
 // is called. Those of this server stand in a line already.
 func (r *run) occupy(ctx context.Context, id string) (session core.Session, leave func(), err error) {
+	limit := time.NewTimer(r.settings.MaxWait)
+	defer limit.Stop()
 	for told := false; ; told = true {
-		session, driven, err := r.seize(ctx, id)
+		session, driven, err := r.trySeize(ctx, id)
 		if err != nil {
 			return core.Session{}, nil, err
 		}
@@ -28,10 +30,29 @@ func (r *run) occupy(ctx context.Context, id string) (session core.Session, leav
 		if !told {
 			r.progress(core.Progress{Phase: core.PhaseQueue, Message: "waiting for the sandbox: another server of this installation runs a program in it"})
 		}
-		if !sleep(ctx, drivenPause) {
+		select {
+		case <-time.After(drivenPause):
+		case <-limit.C:
+			return core.Session{}, nil, errDriven(r.settings.MaxWait)
+		case <-ctx.Done():
 			return core.Session{}, nil, cancelled(ctx)
 		}
 	}
+}
+
+// errDriven is the error of a call that another server's program keeps out of a session.
+func errDriven(waited time.Duration) error {
+	return core.Errorf(core.ErrExhausted, "another server of this installation has run a program in the sandbox for the %s that a call waits", waited).
+		WithHint("wait for that program's end, or use another sandbox").WithRetryAfter(lineRetry)
+}
+
+// trySeize is seize once a look says that nobody drives the session: a change keeps everybody else from the store.
+func (r *run) trySeize(ctx context.Context, id string) (session core.Session, driven bool, err error) {
+	session, err = r.session(ctx, r.tenant, id)
+	if err != nil || r.driven(session) {
+		return session, true, err
+	}
+	return r.seize(ctx, id)
 }
 
 // seize gives the session to this run unless a living server drives it. Of several that want it at once one gets it.
@@ -98,4 +119,27 @@ func (r *run) markUsed(id, ended string) {
 	if err != nil && !errors.Is(err, core.ErrNotFound) {
 		r.ports.Log.Debug("the use of a session could not be kept", "session", id, "error", err)
 	}
+}
+
+// unmark takes the mark of a run that is over from a session of this server: to take it at the run's end may have
+// failed, and other servers would wait for ever.
+func (s *Service) unmark(ctx context.Context, session core.Session) error {
+	if !s.isStale(session) {
+		return nil
+	}
+	err := s.ports.Sessions.Update(ctx, session.ID, func(kept *core.Session) error {
+		if s.isStale(*kept) {
+			kept.Call = ""
+		}
+		return nil
+	})
+	if errors.Is(err, core.ErrNotFound) {
+		return nil // it has been ended meanwhile
+	}
+	return err
+}
+
+// isStale reports whether a session is marked as driven by this server, which does not.
+func (s *Service) isStale(session core.Session) bool {
+	return session.Call != "" && session.Server == s.ports.Server && s.runs.find(session.Owner, session.Call) == nil
 }

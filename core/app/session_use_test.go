@@ -112,3 +112,79 @@ func TestASessionThatAnotherServerDrives(t *testing.T) {
 		t.Errorf("its server was killed: %v", err)
 	}
 }
+
+// TestAMarkThatStays because the store took no change when the run ended is taken away later, and other servers go on.
+func TestAMarkThatStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.kept(t)
+		one, other := w.service(t, sessionSettings()), w.another(t, sessionSettings())
+		w.run = func(context.Context, core.RunSpec) (core.Exit, error) {
+			w.sessions.locks(core.Errorf(core.ErrUnavailable, "locked"))
+			return core.Exit{}, nil
+		}
+		if _, err := one.RunInSession(t.Context(), "s", cell("x"), nil); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.sessions.locks(nil)
+		if kept, _ := w.sessions.Get(t.Context(), "local", "s"); kept.Call == "" {
+			t.Fatal("the mark is gone: the test shows nothing")
+		}
+		if err := one.SweepOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if kept, _ := w.sessions.Get(t.Context(), "local", "s"); kept.Call != "" || kept.Lost != "" {
+			t.Errorf("it is %+v", kept)
+		}
+		if _, err := other.RunInSession(t.Context(), "s", cell("x"), nil); err != nil {
+			t.Errorf("the other server: %v", err)
+		}
+		w.sessions.locks(nil)
+	})
+}
+
+// TestAMarkOfARunUnderWay stays, however often the store is looked through.
+func TestAMarkOfARunUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.kept(t)
+		let := w.holding()
+		defer let()
+		s := w.service(t, sessionSettings())
+		r := cell("x")
+		r.Background = true
+		record, err := s.RunInSession(t.Context(), "s", r, nil)
+		if err == nil {
+			err = s.SweepOnce(t.Context())
+		}
+		if kept, _ := w.sessions.Get(t.Context(), "local", "s"); err != nil || kept.Call != record.RunID {
+			t.Errorf("it is %+v, %v", kept, err)
+		}
+	})
+}
+
+// TestACallWaitsForAnotherServer no longer than for a place, and changes nothing in the store meanwhile.
+func TestACallWaitsForAnotherServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.kept(t)
+		s := sessionSettings()
+		s.MaxWait, s.SyncLimit = 5*time.Second, 0
+		service := w.service(t, s)
+		w.alive["other"] = true
+		err := w.sessions.Update(t.Context(), "s", func(kept *core.Session) error {
+			kept.Server, kept.Call = "other", "its run"
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, began := w.sessions.writes, time.Now()
+		_, err = service.RunInSession(t.Context(), "s", cell("x"), nil)
+		refused(t, err, 5*time.Second, "another server of this installation")
+		if waited := time.Since(began); waited != s.MaxWait || w.sessions.writes != before {
+			t.Errorf("it waited %v and changed the store %d times", waited, w.sessions.writes-before)
+		}
+	})
+}
