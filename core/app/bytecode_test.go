@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,4 +152,54 @@ func (w *world) setFail(step string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fail[step] = err
+}
+
+// TestCourierThatIsLost, however far it came: another one goes, and what the first left is remains.
+func TestCourierThatIsLost(t *testing.T) {
+	for name, left := range map[string]int{"before": 0, "after it has copied": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				lose := func(box string) {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					delete(w.boxes, box)
+				}
+				w.install = func(context.Context) error {
+					synctest.Wait()
+					if name == "before" {
+						lose(w.boxOf(core.PurposeKeep))
+					}
+					return nil
+				}
+				if name != "before" {
+					first := sync.Once{}
+					w.carried = func(box string) { first.Do(func() { lose(box) }) }
+				}
+				record, err := w.service(t, settings()).RunOnce(t.Context(), asking("six"), nil)
+				if err != nil || record.Status != core.StatusOK || w.installs.Load() != 1 {
+					t.Errorf("got %+v, %v, installed %d times", record, err, w.installs.Load())
+				}
+				environments, remains := w.indexed()
+				if _, folders := w.zones(); len(environments) != 1 || len(remains) != 1 || len(folders) != 1+left {
+					t.Errorf("the index has %+v and %+v, the zone %q", environments, remains, folders)
+				}
+				if n := len(w.madeFor(core.PurposeKeep)); n != 2 {
+					t.Errorf("%d couriers", n)
+				}
+			})
+		})
+	}
+}
+
+// boxOf is the box of a purpose that there is.
+func (w *world) boxOf(purpose core.Purpose) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, b := range w.boxes {
+		if b.Labels.Purpose == purpose {
+			return id
+		}
+	}
+	return ""
 }

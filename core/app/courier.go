@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -16,28 +17,50 @@ import (
 // maxEntries bounds the files, folders and links of one environment.
 const maxEntries = 300_000
 
-// keep has the courier copy what is in the volume into the zone, and enters the environment into the index. Until
+// keep has a courier copy what is in the volume into the zone, and enters the environment into the index. Until
 // then its folder is there as remains, which a sweep removes.
-func (i *install) keep(ctx context.Context, coming *errand, e core.Environment) (core.Environment, error) {
-	remains := e.Remains(i.ports.Now())
-	if err := i.ports.Index.Put(ctx, remains); err != nil {
-		return core.Environment{}, err
-	}
-	kept, err := i.send(ctx, coming,
-		"keep", "--max-bytes", strconv.FormatInt(i.settings.environmentSize(), 10), "--max-entries", strconv.Itoa(maxEntries),
-		core.GuestEnvironment, e.Path())
+func (i *install) keep(ctx context.Context, coming *errand, installed core.Installed) (core.Environment, error) {
+	e, err := i.send(ctx, coming, installed)
 	if err != nil {
 		return core.Environment{}, err
 	}
-	e.Size = kept.Bytes
 	if err := i.ports.Index.Put(ctx, e); err != nil {
 		return core.Environment{}, err
 	}
 	i.ports.Log.Info("packages were installed", "packages", strings.Join(e.Names, " "), "bytes", e.Size, "backend", e.Backend)
-	if err := i.ports.Index.Delete(ctx, remains.Key); err != nil {
-		i.ports.Log.Warn("the index keeps what it should forget; a sweep tries again", "key", remains.Key, "error", err)
+	if remains := e.Remains(e.Created).Key; i.ports.Index.Delete(ctx, remains) != nil {
+		i.ports.Log.Warn("the index keeps what it should forget; a sweep tries again", "key", remains)
 	}
 	return e, nil
+}
+
+// send has the courier do its errand: in the box that was made for it, or else in one that is made now. If the first
+// is lost on its way, the other goes to a folder of its own, as nobody knows how far the first came.
+func (i *install) send(ctx context.Context, coming *errand, installed core.Installed) (core.Environment, error) {
+	if box := coming.arrive(); box != nil {
+		defer box.discard() // also if it cannot go
+		e, err := i.carry(ctx, installed, func(args ...string) (core.Kept, error) {
+			defer box.discard() // so that there is room for another one
+			return i.instruct(ctx, box.guest, args...)
+		})
+		if !errors.Is(err, core.ErrUnavailable) || ctx.Err() != nil {
+			return e, err
+		}
+		i.ports.Log.Info("the box that was to keep packages was lost; another one does it", "box", box.ID, "backend", i.name, "error", err)
+	}
+	return i.carry(ctx, installed, func(args ...string) (core.Kept, error) { return i.courier(ctx, i.place, coming.spec, args...) })
+}
+
+// carry has what is in the volume copied to a new folder.
+func (i *install) carry(ctx context.Context, installed core.Installed, do func(args ...string) (core.Kept, error)) (core.Environment, error) {
+	e := i.describe(installed)
+	if err := i.ports.Index.Put(ctx, e.Remains(i.ports.Now())); err != nil {
+		return core.Environment{}, err
+	}
+	kept, err := do("keep", "--max-bytes", strconv.FormatInt(i.settings.environmentSize(), 10),
+		"--max-entries", strconv.Itoa(maxEntries), core.GuestEnvironment, e.Path())
+	e.Size = kept.Bytes
+	return e, err
 }
 
 // defaultEnvironmentSize bounds one environment, in bytes, where the operator sets no bound.

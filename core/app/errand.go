@@ -41,15 +41,6 @@ func (i *install) call(ctx context.Context, e *errand) {
 	})
 }
 
-// send has the courier do its errand: in the box that was made for it, or else in one that is made now.
-func (i *install) send(ctx context.Context, e *errand, args ...string) (core.Kept, error) {
-	if box := e.arrive(); box != nil {
-		defer box.discard()
-		return i.instruct(ctx, box.guest, args...)
-	}
-	return i.courier(ctx, i.place, e.spec, args...)
-}
-
 // arrive waits for a box that was called, and hands it out once.
 func (e *errand) arrive() *box {
 	e.call.Do(func() { e.made <- nil })

@@ -22,6 +22,14 @@ func (w *world) zoneOf(box string) (zone core.Mount) {
 	return zone
 }
 
+// lost reports whether a box is gone.
+func (w *world) lost(box string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, there := w.boxes[box]
+	return !there
+}
+
 // agent does what the agent's own commands do to a zone.
 func (g guest) agent(_ context.Context, args []string) core.Exit {
 	zone, kept := g.zoneOf(g.box), core.Kept{Bytes: 100, Entries: 3}
@@ -36,6 +44,8 @@ func (g guest) agent(_ context.Context, args []string) core.Exit {
 	case kept.Failure.Kind != "":
 	case args[0] == "add" && !g.folders[zone.Volume+"/"+path.Base(args[len(args)-1])]:
 		kept.Failure = core.FailureOf(core.Errorf(core.ErrInternal, "there is no such environment"))
+	case args[0] == "keep" && g.folders[zone.Volume+"/"+path.Base(args[len(args)-1])]:
+		kept.Failure = core.FailureOf(core.Errorf(core.ErrInternal, "there is a copy already"))
 	case args[0] == "keep":
 		g.folders[zone.Volume+"/"+path.Base(args[len(args)-1])] = true
 	case args[0] == "drop":

@@ -41,6 +41,7 @@ type world struct {
 	install  func(ctx context.Context) error
 	lose     error                           // what a creation returns although it made something
 	creating func()                          // called before a box is made
+	carried  func(box string)                // called once a courier has done its errand
 	reading  func(ctx context.Context) error // called before a file is read
 	hang     string                          // the step that ends only with its ctx
 	warns    []string                        // warnings of its boxes
@@ -300,7 +301,14 @@ func (g guest) Run(ctx context.Context, spec core.RunSpec, _ func(core.Stream, [
 		return core.Exit{}, err
 	}
 	if len(spec.Argv) > 0 && spec.Argv[0] == core.GuestAgent {
-		return g.agent(ctx, spec.Argv[1:]), nil
+		exit := g.agent(ctx, spec.Argv[1:])
+		if g.carried != nil {
+			g.carried(g.box)
+		}
+		if g.lost(g.box) {
+			return core.Exit{}, core.Errorf(core.ErrUnavailable, "the box is gone")
+		}
+		return exit, nil
 	}
 	if folder := g.missing(spec.PythonPath); folder != "" {
 		return core.Exit{}, core.Errorf(core.ErrDependency, "no folder %s", folder)

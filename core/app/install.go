@@ -38,7 +38,7 @@ func (i *install) do(ctx context.Context, progress func(core.Progress)) (core.En
 		return core.Environment{}, i.explain(ctx, err)
 	}
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "keeping what was installed"})
-	e, err := i.keep(ctx, courier, i.describe(installed))
+	e, err := i.keep(ctx, courier, installed)
 	return e, i.explain(ctx, err)
 }
 
