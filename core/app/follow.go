@@ -25,7 +25,7 @@ func (s *Service) launch(ctx context.Context, j job, session string, progress fu
 		if err != nil && working.Err() != nil && !errors.Is(err, core.ErrCancelled) {
 			err = cancelled(working)
 		}
-		r.pay()
+		s.account(r.pay)
 		s.runs.close(working, u, core.RunEnded, record, err)
 	})
 	defer u.leave()
@@ -39,6 +39,11 @@ func (r *run) guard(do func() (core.Record, error)) (record core.Record, err err
 		return err
 	})
 	return record, err
+}
+
+// account has what a run used counted. Those who wait for its end learn it, whatever goes wrong with that.
+func (s *Service) account(count func()) {
+	_ = safely(s.ports.Log, "counted what a run used", func() error { count(); return nil }) // it is in the log
 }
 
 // follow waits for the end of a run, but no longer than until the ceiling of calls: then, or as soon as the

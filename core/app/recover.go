@@ -50,7 +50,9 @@ func (s *Service) takeUp(known core.Run) {
 			s.runs.lose(working, u, err)
 			return
 		}
-		s.spending.settle(known.Owner, 0, s.cpuTime(min(s.ports.Now().Sub(known.Begun), known.Timeout)))
+		s.account(func() {
+			s.spending.settle(known.Owner, 0, s.cpuTime(min(s.ports.Now().Sub(known.Begun), known.Timeout)))
+		})
 		s.runs.close(working, u, core.RunEnded, record, nil)
 	})
 }

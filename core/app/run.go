@@ -190,9 +190,13 @@ func (r *run) enterBox(ctx context.Context, image core.Image, purpose core.Purpo
 	if err != nil {
 		return nil, nil, err
 	}
+	defer func() {
+		if made == nil { // for whatever reason
+			ticket.release()
+		}
+	}()
 	r.clock.enter(core.PhaseBox)
 	if made, err = r.makeBox(ctx, image, purpose, lifetime); err != nil {
-		ticket.release()
 		return nil, nil, err
 	}
 	ticket.follow(r.boxes, made.ID)

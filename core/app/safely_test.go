@@ -5,7 +5,9 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,6 +98,49 @@ func TestAFaultInTheSearch(t *testing.T) {
 	if _, err := s.RunOnce(t.Context(), request("x"), nil); err != nil {
 		t.Errorf("the next run: %v", err)
 	}
+}
+
+// TestAFaultOfAccounting loses no result: those who wait for the end of a run learn it.
+func TestAFaultOfAccounting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.orphaned(t)
+		var faults atomic.Int64
+		w.looking = func() {
+			if strings.Contains(string(debug.Stack()), "(*spending).settle") {
+				faults.Add(1)
+				panic("settle")
+			}
+		}
+		s, stop := w.sweeping(t)
+		defer stop()
+		synctest.Wait()
+		record, err := s.GetRun(t.Context(), "local", "r1", time.Minute)
+		if err != nil || record.Status != core.StatusOK || faults.Load() != 1 {
+			t.Errorf("a run of before: %+v, %v, %d faults", record, err, faults.Load())
+		}
+		record, err = s.RunOnce(t.Context(), request("x"), nil)
+		if err != nil || record.Status != core.StatusOK || faults.Load() != 2 {
+			t.Errorf("got %+v, %v, %d faults", record, err, faults.Load())
+		}
+	})
+}
+
+// TestAFaultKeepsNoPlace: who comes next finds the place of a run that went wrong before it had a box.
+func TestAFaultKeepsNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, limits := newWorld(), settings()
+		limits.MaxConcurrent = 1
+		s := w.service(t, limits)
+		w.breaks("private", errFault)
+		if _, err := s.RunOnce(t.Context(), request("x"), nil); core.KindOf(err) != core.ErrInternal {
+			t.Errorf("got %v", err)
+		}
+		w.breaks("private", nil)
+		if _, err := s.RunOnce(t.Context(), request("x"), nil); err != nil {
+			t.Errorf("the next: %v", err)
+		}
+	})
 }
 
 // TestNothingRunsUnguarded: whatever this package does in the background, it does through crew, or says here why
