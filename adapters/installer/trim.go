@@ -12,10 +12,13 @@ import (
 //go:embed measure.py
 var measureProgram string
 
+// Trims implements dependency.Installer.
+func (p *Python) Trims() bool { return p.UsesCache() && p.options.MaxCache > 0 }
+
 // Trim implements dependency.Installer. Which downloads nobody will want any more is not known, so that a cache that
 // holds too much is emptied. uv does that itself: it waits for others that use the cache at this moment.
 func (p *Python) Trim(ctx context.Context, guest execution.Guest) error {
-	if p.options.MaxCache <= 0 {
+	if !p.Trims() {
 		return nil
 	}
 	j := p.newJob(guest, nil, nil)

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -40,6 +41,7 @@ func (c *compiles) begin(key string, now time.Time) (try *compiling, fresh bool)
 	if c.all == nil {
 		c.all = map[string]*compiling{}
 	}
+	maps.DeleteFunc(c.all, func(_ string, old *compiling) bool { return now.Sub(old.began) >= compilePause })
 	try = &compiling{began: now, done: make(chan struct{})}
 	c.all[key] = try
 	return try, true
@@ -86,16 +88,30 @@ func (s *Service) haveCompiled(on *place, image core.Image, e core.Environment) 
 	return try.done
 }
 
-// compile has bytecode compiled in a box without network, like those that run code: into a volume of its own, from
-// which a courier puts it into the environment. So it does not matter what the packages' code does to a compiler.
+// compile has an environment's bytecode added to it, as far as that can be.
 func (s *Service) compile(ctx context.Context, on *place, image core.Image, e core.Environment) error {
 	ctx, cancel := context.WithTimeout(ctx, compileLimit)
 	defer cancel()
+	room := max(0, s.settings.environmentSize()-e.Size)
+	added, err := s.addBytecode(ctx, on, image, e, room)
+	if errors.Is(err, core.ErrDependency) { // another time it would be no better
+		s.ports.Log.Info("not all bytecode of packages is kept; some imports are slower", "packages", e.Names, "backend", on.name, "error", err)
+		err = nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.compiled(ctx, e, min(added.Bytes, room))
+}
+
+// addBytecode has bytecode compiled in a box without network, like those that run code: into a volume of its own, from
+// which a courier puts it into the environment. So it does not matter what the packages' code does to a compiler.
+func (s *Service) addBytecode(ctx context.Context, on *place, image core.Image, e core.Environment, room int64) (core.Kept, error) {
 	name := "boxwright-env-" + e.Key[:16] + "-" + s.ports.NewID()
 	defer s.removeVolume(on, name)
 	labels := core.Labels{Instance: s.ports.Instance, Server: s.ports.Server, Purpose: core.PurposeEnvironment}
 	if _, err := on.backend.EnsureVolume(ctx, core.Volume{Name: name, Labels: labels}); err != nil {
-		return err
+		return core.Kept{}, err
 	}
 	spec := core.BoxSpec{
 		Image: image.Ref, Digest: image.Digest, Limits: s.settings.InstallSize, Unenforced: core.UnenforcedWarn,
@@ -104,21 +120,17 @@ func (s *Service) compile(ctx context.Context, on *place, image core.Image, e co
 	}
 	err := s.within(ctx, on, spec, func(box *box) error { return s.ports.Installer.Compile(ctx, box.guest, e.Path()) })
 	if err != nil {
-		return err
+		return core.Kept{}, err
 	}
-	room := max(0, s.settings.environmentSize()-e.Size)
-	added, err := s.courier(ctx, on, courierSpec(s.settings, image, e.Zone, name),
+	return s.courier(ctx, on, courierSpec(s.settings, image, e.Zone, name),
 		"add", "--max-bytes", strconv.FormatInt(room, 10), "--max-entries", strconv.Itoa(maxEntries), core.GuestEnvironment, e.Path())
-	if err != nil {
-		return err
-	}
-	return s.compiled(ctx, e.Key, added.Bytes)
 }
 
-// compiled notes that an environment has its bytecode. One that is gone meanwhile stays so.
-func (s *Service) compiled(ctx context.Context, key string, bytes int64) error {
-	e, err := s.ports.Index.Get(ctx, key)
-	if errors.Is(err, core.ErrNotFound) || err == nil && e.Compiled {
+// compiled notes that an environment has its bytecode. One that is gone meanwhile stays so, and one that was installed
+// anew has none yet.
+func (s *Service) compiled(ctx context.Context, done core.Environment, bytes int64) error {
+	e, err := s.ports.Index.Get(ctx, done.Key)
+	if errors.Is(err, core.ErrNotFound) || err == nil && (e.Compiled || e.Folder != done.Folder) {
 		return nil
 	}
 	if err != nil {

@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -87,6 +88,84 @@ func TestBytecodeThatFails(t *testing.T) {
 		}
 		if environments, _ := w.indexed(); len(environments) != 1 || environments[0].Compiled || w.installs.Load() != 1 {
 			t.Errorf("the index has %+v, installed %d times", environments, w.installs.Load())
+		}
+	})
+}
+
+// TestBytecodeThatDoesNotFit is not tried again: it never will.
+func TestBytecodeThatDoesNotFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.fail["add"] = core.Errorf(core.ErrDependency, "the packages are not kept: they hold more than may be")
+		service := w.service(t, settings())
+		for range 3 {
+			if _, err := service.RunOnce(t.Context(), asking("six"), nil); err != nil {
+				t.Fatal(err)
+			}
+			w.pass(time.Hour)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+		}
+		environments, _ := w.indexed()
+		if n := len(w.madeFor(core.PurposeCompile)); n != 1 || len(environments) != 1 || !environments[0].Compiled {
+			t.Errorf("%d compilers, and the index has %+v", n, environments)
+		}
+	})
+}
+
+// TestBytecodeOfWhatIsGone is not taken for that of what was installed in its place meanwhile.
+func TestBytecodeOfWhatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		service := w.service(t, settings())
+		if _, err := service.RunOnce(t.Context(), asking("six"), nil); err != nil {
+			t.Fatal(err)
+		}
+		w.carried = func(string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			for key, e := range w.index {
+				e.Folder = "anew"
+				w.index[key] = e
+			}
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		environments, _ := w.indexed()
+		if len(environments) != 1 || environments[0].Folder != "anew" || environments[0].Compiled || environments[0].Size != 100 {
+			t.Errorf("the index has %+v", environments)
+		}
+	})
+}
+
+// TestNothingToCompile: there is nothing in an environment whose packages the image has already.
+func TestNothingToCompile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.fail["entries"] = errors.New("none")
+		if _, err := w.service(t, settings()).RunOnce(t.Context(), asking("six"), nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if environments, _ := w.indexed(); len(environments) != 1 || !environments[0].Compiled || len(w.madeFor(core.PurposeCompile)) > 0 {
+			t.Errorf("%d compilers, and the index has %+v", len(w.madeFor(core.PurposeCompile)), environments)
+		}
+	})
+}
+
+// TestCacheWithoutABound: no box is made to look at it.
+func TestCacheWithoutABound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.fail["trims"] = errors.New("no bound")
+		if _, err := w.service(t, settings()).RunOnce(t.Context(), asking("six"), nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := len(w.madeFor(core.PurposeInstall)); n != 1 || w.trims.Load() != 0 {
+			t.Errorf("%d boxes had the cache, which was looked at %d times", n, w.trims.Load())
 		}
 	})
 }

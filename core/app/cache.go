@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ func (t *trims) due(cache string, now time.Time) bool {
 	if t.last == nil {
 		t.last = map[string]time.Time{}
 	}
+	maps.DeleteFunc(t.last, func(_ string, last time.Time) bool { return now.Sub(last) >= trimEvery })
 	t.last[cache] = now
 	return true
 }
@@ -51,7 +53,7 @@ func (s *Service) cache(ctx context.Context, on *place, image core.Image, labels
 // trimCache has the download cache of an image kept within its bounds, if that was not looked at lately: in a box
 // without network.
 func (s *Service) trimCache(ctx context.Context, on *place, image core.Image) error {
-	if !s.ports.Installer.UsesCache() || !s.trims.due(cacheName(s.ports.Instance, on.name, image), s.ports.Now()) {
+	if !s.ports.Installer.Trims() || !s.trims.due(cacheName(s.ports.Instance, on.name, image), s.ports.Now()) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.settings.InstallLimit)

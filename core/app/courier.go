@@ -59,7 +59,7 @@ func (i *install) carry(ctx context.Context, installed core.Installed, do func(a
 	}
 	kept, err := do("keep", "--max-bytes", strconv.FormatInt(i.settings.environmentSize(), 10),
 		"--max-entries", strconv.Itoa(maxEntries), core.GuestEnvironment, e.Path())
-	e.Size = kept.Bytes
+	e.Size, e.Compiled = kept.Bytes, kept.Entries == 0 // all may be in the image already
 	return e, err
 }
 

@@ -36,6 +36,12 @@ func (g guest) agent(_ context.Context, args []string) core.Exit {
 	if err := g.step("courier"); err != nil {
 		kept = core.Kept{Failure: core.FailureOf(err)}
 	}
+	if err := g.step(args[0]); err != nil && kept.Failure.Kind == "" {
+		kept.Failure = core.FailureOf(err)
+	}
+	if g.step("entries") != nil {
+		kept = core.Kept{Failure: kept.Failure}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {

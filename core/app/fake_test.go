@@ -413,6 +413,7 @@ func (g guest) Close() error {
 
 func (w *world) Fingerprint() string { return "fp" }
 func (w *world) UsesCache() bool     { return true }
+func (w *world) Trims() bool         { return w.step("trims") == nil }
 func (w *world) Private() bool       { return w.step("private") != nil }
 func (w *world) Network() core.Network {
 	if w.step("offline") != nil {

@@ -39,6 +39,9 @@ type Installer interface {
 	// cannot be compiled is left out.
 	Compile(ctx context.Context, guest execution.Guest, source string) error
 
+	// Trims reports whether the shared download cache has bounds.
+	Trims() bool
+
 	// Trim keeps the shared download cache, which the box that guest reaches has, within its bounds.
 	Trim(ctx context.Context, guest execution.Guest) error
 

@@ -13,7 +13,8 @@ import (
 const bytecodeFolder = "__pycache__"
 
 // AddBytecode adds the bytecode in the folder source to the copy target, which programs may be reading: each
-// bytecode folder comes whole or not at all, and one that is there stays. Nothing else of source is taken.
+// bytecode folder comes whole or not at all, and one that is there stays. Nothing else of source is taken. What was
+// copied before an error stays, and is told with it.
 // When it returns, what was added outlives the machine's crash.
 func AddBytecode(source, target string, l Limits) (Kept, error) {
 	from, err := os.OpenFile(source, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0) //nolint:gosec // the host names it
@@ -28,7 +29,7 @@ func AddBytecode(source, target string, l Limits) (Kept, error) {
 	defer to.Close() //nolint:errcheck // it is a folder
 	a := adder{copier: copier{limits: l}, target: target}
 	if err := a.folder(from, to, "", 0); err != nil {
-		return Kept{}, err
+		return a.kept, err
 	}
 	return a.kept, failed(unix.Syncfs(int(to.Fd())))
 }
