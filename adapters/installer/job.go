@@ -131,7 +131,12 @@ func (j *job) manage(ctx context.Context, doing string, argv []string) (string, 
 
 // python runs a short program of ours, and returns what it said.
 func (j *job) python(ctx context.Context, code string, args ...string) (string, error) {
-	text, exit, err := j.run(ctx, command{argv: append([]string{"python3", "-I", "-c", code}, args...), timeout: probeTimeout})
+	return j.pythonFor(ctx, probeTimeout, code, args...)
+}
+
+// pythonFor is python for a program that may take so long.
+func (j *job) pythonFor(ctx context.Context, most time.Duration, code string, args ...string) (string, error) {
+	text, exit, err := j.run(ctx, command{argv: append([]string{"python3", "-I", "-c", code}, args...), timeout: most})
 	switch {
 	case err != nil:
 		return "", err

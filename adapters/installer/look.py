@@ -3,8 +3,17 @@ import os, re, sys
 
 os.makedirs(sys.argv[1])
 have = {}
+
+
+def entries(folder):
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []  # what cannot be read cannot be imported either
+
+
 for folder in filter(os.path.isdir, reversed(sys.path)):
-    for entry in os.listdir(folder):
+    for entry in entries(folder):
         if found := re.fullmatch(r"([^-]+)-([^-]+)(?:-py[^-]+)?\.(?:dist|egg)-info", entry):
             have[re.sub(r"[-_.]+", "-", found[1]).lower()] = found[2]
 

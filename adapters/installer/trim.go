@@ -22,7 +22,7 @@ func (p *Python) Trim(ctx context.Context, guest execution.Guest) error {
 		return nil
 	}
 	j := p.newJob(guest, nil, nil)
-	text, err := j.python(ctx, measureProgram, j.cacheDir()+"/uv", j.cacheDir()+"/pip")
+	text, err := j.pythonFor(ctx, p.options.Timeout, measureProgram, strconv.FormatInt(p.options.MaxCache, 10), j.cacheDir()+"/uv", j.cacheDir()+"/pip")
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (p *Python) Trim(ctx context.Context, guest execution.Guest) error {
 	if err != nil || size <= p.options.MaxCache {
 		return nil //nolint:nilerr // a box that cannot count has nothing to trim
 	}
-	p.log.Info("the download cache is emptied", "bytes", size)
+	p.log.Info("the download cache is emptied: it has more bytes than it may have", "max", p.options.MaxCache)
 	for _, argv := range [][]string{{"uv", "cache", "clean"}, {j.cachedUV(), "cache", "clean"}, {"python3", "-I", "-m", "pip", "cache", "purge"}} {
 		if _, _, err := j.run(ctx, command{argv: argv, timeout: p.options.Timeout}); err != nil {
 			return err

@@ -3,6 +3,7 @@ package installer
 import (
 	"os"
 	"testing"
+	"time"
 
 	"github.com/boxwright/boxwright/core"
 )
@@ -11,8 +12,11 @@ import (
 func TestTrim(t *testing.T) {
 	for said, want := range map[string]bool{"101\n": true, "100\n": false, "nonsense": false} {
 		g := &fakeGuest{has: missing("uv"), prints: map[string]string{"st_size": said}}
-		if err := New(Options{MaxCache: 100}).Trim(t.Context(), g); err != nil {
+		if err := New(Options{MaxCache: 100, Timeout: time.Hour}).Trim(t.Context(), g); err != nil {
 			t.Error(err)
+		}
+		if counting, _ := g.command("st_size"); counting.Timeout != time.Hour {
+			t.Errorf("counting may take %v", counting.Timeout)
 		}
 		_, byUV := g.command(cachedUV + " cache clean")
 		if _, byPip := g.command("pip cache purge"); byUV != want || byPip != want {
