@@ -106,3 +106,10 @@ func TestKeepOn(t *testing.T) {
 		t.Errorf("a process that has ended: %v", err)
 	}
 }
+
+// TestABoxWithoutItsKernel cannot be kept to its processors, and that is an error: nothing would hold it.
+func TestABoxWithoutItsKernel(t *testing.T) {
+	if err := storeBackend(t).keepOn(newID(), 1); core.KindOf(err) != core.ErrInternal {
+		t.Errorf("got %v", err)
+	}
+}

@@ -104,6 +104,15 @@ func (b *Backend) Close() error {
 	return nil
 }
 
+// usable is ready for who wants a box.
+func (b *Backend) usable(ctx context.Context) (*runsc, error) {
+	r, err := b.finder.working(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r, b.folders.make()
+}
+
 // ready finds runsc and makes the folders.
 func (b *Backend) ready(ctx context.Context) (*runsc, error) {
 	r, err := b.finder.runsc(ctx)
@@ -115,7 +124,7 @@ func (b *Backend) ready(ctx context.Context) (*runsc, error) {
 
 // Info implements execution.Backend.
 func (b *Backend) Info(ctx context.Context) (core.Info, error) {
-	r, err := b.ready(ctx)
+	r, err := b.usable(ctx)
 	if err != nil {
 		return core.Info{}, err
 	}

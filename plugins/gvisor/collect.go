@@ -4,12 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/plugins/sdk/patience"
 )
 
@@ -105,8 +107,16 @@ func (b *Backend) takeSurplus(ctx context.Context) ([]held, error) {
 		return nil, err
 	}
 	defer unlock()
+	used, err := b.imagesInUse()
+	if err != nil {
+		return nil, err
+	}
+	stored, err := b.storedImages()
+	if err != nil {
+		return nil, err
+	}
 	most := keeping{age: time.Duration(b.settings.ImageDays) * 24 * time.Hour, bytes: b.settings.MaxCacheBytes}
-	images, layers := surplus(b.storedImages(), b.storedLayers(), b.imagesInUse(), most, time.Now())
+	images, layers := surplus(stored, b.storedLayers(), used, most, time.Now())
 	var from []string
 	for _, hex := range images {
 		from = append(from, b.folders.image(hex))
@@ -125,8 +135,11 @@ func (b *Backend) takeSurplus(ctx context.Context) ([]held, error) {
 	return taken, err
 }
 
-func (b *Backend) storedImages() []storedImage {
-	entries, _ := os.ReadDir(b.folders.image("")) // none, none goes
+func (b *Backend) storedImages() ([]storedImage, error) {
+	entries, err := os.ReadDir(b.folders.image(""))
+	if err != nil {
+		return nil, err // else all layers would be nobody's
+	}
 	var list []storedImage
 	for _, entry := range entries {
 		file := filepath.Join(b.folders.image(entry.Name()), imageFile)
@@ -136,7 +149,7 @@ func (b *Backend) storedImages() []storedImage {
 			list = append(list, storedImage{hex: entry.Name(), used: info.ModTime(), layers: rec.Layers})
 		}
 	}
-	return list
+	return list, nil
 }
 
 func (b *Backend) storedLayers() map[string]int64 {
@@ -150,16 +163,30 @@ func (b *Backend) storedLayers() map[string]int64 {
 	return sizes
 }
 
-// imagesInUse are those of boxes, whether they run or not.
-func (b *Backend) imagesInUse() map[string]bool {
-	entries, _ := os.ReadDir(b.folders.boxes()) // none, none uses any
+// imagesInUse are those of boxes, whether they run or not. If that of one is not known, an error: it may be any.
+func (b *Backend) imagesInUse() (map[string]bool, error) {
+	entries, err := os.ReadDir(b.folders.boxes())
+	if err != nil {
+		return nil, err
+	}
 	used := map[string]bool{}
 	for _, entry := range entries {
-		if rec, _, err := b.readBox(entry.Name()); err == nil {
+		if !isID(entry.Name()) {
+			continue // on its way
+		}
+		var rec record
+		err := readJSON(b.folders.record(entry.Name()), &rec)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // the record of a box goes last
+		case err != nil:
+			return nil, err
+		case rec.Digest == "":
+			return nil, core.Errorf(core.ErrInternal, "of which image the box %s is, is not known", entry.Name())
+		default:
 			used[rec.Digest] = true
 		}
 	}
-	return used
+	return used, nil
 }
 
 // dropRefs forgets the names of images that are not here any more.

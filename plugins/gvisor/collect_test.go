@@ -1,6 +1,9 @@
 package gvisor
 
 import (
+	"context"
+	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -158,5 +161,64 @@ func TestNothingIsCollectedDuringAFetch(t *testing.T) {
 	b.Close()
 	if names, layers := b.here(hexes); len(names) != 0 || layers != 0 {
 		t.Errorf("%q and %d layers are left", names, layers)
+	}
+}
+
+// TestNothingIsCollectedUnseen: if it is not known which image a box has, it may be any.
+func TestNothingIsCollectedUnseen(t *testing.T) {
+	for name, spoil := range map[string]func(b *Backend, id string) error{
+		"a record that cannot be read": func(b *Backend, id string) error {
+			return errors.Join(b.writeRecord(id, record{Digest: "d"}), os.WriteFile(b.folders.record(id), []byte("{"), 0o600))
+		},
+		"a record without a digest": func(b *Backend, id string) error { return b.writeRecord(id, record{}) },
+		"no list of boxes":          func(b *Backend, _ string) error { return os.Remove(b.folders.boxes()) },
+	} {
+		b, hexes := cache(t, map[string]time.Duration{"old": 4000 * time.Hour})
+		id := newID()
+		if err := spoil(b, id); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.collect(t.Context()); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if names, layers := b.here(hexes); len(names) != 1 || layers != 2 {
+			t.Errorf("%s: left are %q with %d layers", name, names, layers)
+		}
+		if err := errors.Join(os.RemoveAll(b.folders.box(id)), os.MkdirAll(b.folders.box(id), private), b.collect(t.Context())); err != nil {
+			t.Errorf("%s: once it is seen: %v", name, err)
+		}
+		if names, _ := b.here(hexes); len(names) != 0 {
+			t.Errorf("%s: once it is seen, left are %q", name, names)
+		}
+	}
+}
+
+// TestANameIsNotWrittenDuringACollection, which would take it for what it meant before.
+func TestANameIsNotWrittenDuringACollection(t *testing.T) {
+	saved := filepath.Join(t.TempDir(), "saved.tar")
+	saveImage(t, saved, "some/image:1", layerOf(t, entry{name: "a", content: "a"}))
+	b := archiveBackend(t, map[string]string{"saved:1": saved})
+	if _, err := b.EnsureImage(t.Context(), "saved:1", core.PullNever, nil); err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	if err := os.Remove(b.refFile("saved:1")); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := lock(t.Context(), b.folders.cache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // the image is here already: only its name is not
+	defer cancel()
+	if err := b.fetch(ctx, "saved:1", saved, "", func(core.Progress) {}); err == nil {
+		t.Error("it did not wait")
+	}
+	unlock()
+	if _, err := b.readRef("saved:1"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the name is there: %v", err)
+	}
+	if err := b.fetch(t.Context(), "saved:1", saved, "", func(core.Progress) {}); err != nil {
+		t.Error(err)
 	}
 }

@@ -29,7 +29,7 @@ type record struct {
 
 // Create implements execution.Backend.
 func (b *Backend) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error) {
-	r, err := b.ready(ctx)
+	r, err := b.usable(ctx)
 	if err != nil {
 		return core.Box{}, err
 	}
@@ -167,12 +167,17 @@ func (b *Backend) start(ctx context.Context, id string, r *runsc, spec core.BoxS
 }
 
 // keepOn keeps a box that has just been started, and in which nothing of the client's runs yet, to its processors.
+// Without its kernel among them, that would hold nothing.
 func (b *Backend) keepOn(id string, cpus int) error {
 	var pids []int
-	for _, p := range b.processes() {
+	all := b.processes()
+	for _, p := range all {
 		if p.box == id && !p.tunnel {
 			pids = append(pids, p.pid)
 		}
+	}
+	if !running(all)[id] {
+		return core.Errorf(core.ErrInternal, "the kernel of the box was not found, so that its limit of %d processors does not hold", cpus)
 	}
 	return keepOn(pids, cpus)
 }

@@ -56,27 +56,26 @@ type finder struct {
 	path     string
 
 	search chan struct{} // holds one token while somebody looks
+	now    *runsc        // whoever has the token may change it
+
+	trials chan struct{} // holds one token while somebody tries the platform
 	// Whoever has the token may change these.
-	now     *runsc
+	works   *runsc    // with the platform
 	refused error     // why the platform does not work
 	rest    time.Time // when it is tried again
 }
 
 func newFinder(s Settings, self, path string) *finder {
-	return &finder{settings: s, self: self, path: path, search: make(chan struct{}, 1)}
+	return &finder{settings: s, self: self, path: path, search: make(chan struct{}, 1), trials: make(chan struct{}, 1)}
 }
 
 // runsc returns the executable. Only one caller looks for it at a time.
 func (f *finder) runsc(ctx context.Context) (*runsc, error) {
-	if ctx.Err() != nil {
-		return nil, core.ContextError(ctx)
+	leave, err := enter(ctx, f.search)
+	if err != nil {
+		return nil, err
 	}
-	select {
-	case f.search <- struct{}{}:
-		defer func() { <-f.search }()
-	case <-ctx.Done():
-		return nil, core.ContextError(ctx)
-	}
+	defer leave()
 	if f.now != nil {
 		if info, err := os.Stat(f.now.path); err == nil && info.ModTime().Equal(f.now.changed) {
 			return f.now, nil
@@ -84,6 +83,47 @@ func (f *finder) runsc(ctx context.Context) (*runsc, error) {
 		f.now = nil
 	}
 	return f.look(ctx)
+}
+
+// working returns the executable once it is known to work with the platform that the settings name. To see or to
+// remove what there is, nobody needs that.
+func (f *finder) working(ctx context.Context) (*runsc, error) {
+	found, err := f.runsc(ctx)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := enter(ctx, f.trials)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if f.works == found {
+		return found, nil
+	}
+	if time.Now().Before(f.rest) {
+		return nil, f.refused
+	}
+	if err := tryPlatform(ctx, found.path, f.settings.Platform); err != nil {
+		if core.KindOf(err) == core.ErrUnavailable {
+			f.refused, f.rest = err, time.Now().Add(platformRest)
+		}
+		return nil, err
+	}
+	f.works = found
+	return found, nil
+}
+
+// enter takes a token's place.
+func enter(ctx context.Context, place chan struct{}) (leave func(), err error) {
+	if ctx.Err() != nil {
+		return nil, core.ContextError(ctx)
+	}
+	select {
+	case place <- struct{}{}:
+		return func() { <-place }, nil
+	case <-ctx.Done():
+		return nil, core.ContextError(ctx)
+	}
 }
 
 func (f *finder) look(ctx context.Context) (*runsc, error) {
@@ -94,30 +134,14 @@ func (f *finder) look(ctx context.Context) (*runsc, error) {
 			return nil, core.ContextError(ctx)
 		}
 		if err == nil {
-			return f.accept(ctx, found)
+			f.now = found
+			return found, nil
 		}
 		if c.source != "PATH" || !errors.Is(err, fs.ErrNotExist) {
 			tried = append(tried, fmt.Sprintf("%s (%s): %s", c.path, c.source, reason(err)))
 		}
 	}
 	return nil, missing(append(tried, "PATH"), f.settings.Runsc != "")
-}
-
-// accept takes an executable with which the platform works that the settings name.
-func (f *finder) accept(ctx context.Context, found *runsc) (*runsc, error) {
-	if time.Now().Before(f.rest) {
-		return nil, f.refused
-	}
-	err := tryPlatform(ctx, found.path, f.settings.Platform)
-	if ctx.Err() != nil {
-		return nil, core.ContextError(ctx)
-	}
-	if err != nil {
-		f.refused, f.rest = err, time.Now().Add(platformRest)
-		return nil, err
-	}
-	f.now = found
-	return found, nil
 }
 
 func missing(tried []string, named bool) error {

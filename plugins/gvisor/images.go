@@ -54,7 +54,7 @@ func (b *Backend) EnsureImage(ctx context.Context, ref string, policy core.PullP
 	if err := policy.Validate(); err != nil {
 		return core.Image{}, err
 	}
-	if _, err := b.ready(ctx); err != nil {
+	if _, err := b.usable(ctx); err != nil {
 		return core.Image{}, err
 	}
 	if name == core.ImageHost {
@@ -139,7 +139,17 @@ func (b *Backend) fetch(ctx context.Context, ref, archive, source string, report
 		return pullError(ctx, ref, err)
 	}
 	rec.Ref, rec.Source = ref, source
-	return fail(ctx, writeJSON(b.refFile(ref), rec), "image %s could not be stored", ref)
+	return fail(ctx, b.writeRef(ctx, rec), "image %s could not be stored", ref)
+}
+
+// writeRef keeps what a name means. Whoever collects images must not take it for what it meant before.
+func (b *Backend) writeRef(ctx context.Context, rec refRecord) error {
+	unlock, err := lock(ctx, b.folders.cache)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return writeJSON(b.refFile(rec.Ref), rec)
 }
 
 func (b *Backend) openImage(ctx context.Context, ref, archive string) (v1.Image, error) {

@@ -21,14 +21,18 @@ func platforms() []string { return []string{"systrap", "ptrace", "kvm"} }
 const platformRest = time.Minute
 
 // tryPlatform finds out whether runsc works with a platform that the settings name. With one that does not, some
-// machines have it wait without an end for a box that never starts.
+// machines have it wait without an end for a box that never starts. That it does not is core.ErrUnavailable, which is
+// known even if ctx ends before it is known which ones do.
 func tryPlatform(ctx context.Context, path, platform string) error {
 	if platform == "" {
 		return nil
 	}
 	why := trial(ctx, path, platform, probeTime)
-	if why == nil || ctx.Err() != nil {
-		return why
+	switch {
+	case why == nil:
+		return nil
+	case ctx.Err() != nil:
+		return core.ContextError(ctx)
 	}
 	err := core.Errorf(core.ErrUnavailable, "gVisor's platform %s does not work on this machine: %w", platform, why)
 	var others []string
@@ -37,10 +41,13 @@ func tryPlatform(ctx context.Context, path, platform string) error {
 			others = append(others, other)
 		}
 	}
-	if len(others) == 0 {
-		return err.WithHint("none of gVisor's other platforms works here either; use another backend")
+	switch {
+	case len(others) > 0:
+		return err.WithHint("set backends.gvisor.settings.platform to %s, or leave it out", strings.Join(others, " or "))
+	case ctx.Err() != nil:
+		return err.WithHint("leave backends.gvisor.settings.platform out")
 	}
-	return err.WithHint("set backends.gvisor.settings.platform to %s, or leave it out", strings.Join(others, " or "))
+	return err.WithHint("none of gVisor's other platforms works here either; use another backend")
 }
 
 // trial has runsc run itself in a box on a platform, for so long at most.
@@ -60,6 +67,7 @@ func trial(ctx context.Context, path, platform string, most time.Duration) (err 
 	cmd := exec.CommandContext(ctx, path, slices.Concat(args, []string{"do", path, "--version"})...) //nolint:gosec // the operator's own executable
 	cmd.Env, cmd.Dir, cmd.Stderr = bareEnv(), "/", said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it has started ends with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = closeTime
 	err = cmd.Run()
 	switch {
