@@ -137,7 +137,7 @@ func (b *Backends) Close(ctx context.Context) error {
 		})
 	}
 	all.Wait()
-	b.work.Wait()
+	<-b.work.idle()
 	return errors.Join(errs...)
 }
 

@@ -103,8 +103,8 @@ func (b *boxes) make(ctx context.Context, on *place, spec core.BoxSpec, lifetime
 
 func (b *boxes) connected(ctx context.Context, on *place, spec core.BoxSpec, lifetime time.Duration) (*box, error) {
 	spec.Labels = b.labels(spec.Labels, lifetime)
-	b.work.Add(1)
-	defer b.work.Done()
+	b.work.join()
+	defer b.work.leave()
 	made, err := b.create(ctx, on, spec)
 	if err != nil {
 		return nil, err

@@ -51,10 +51,8 @@ func (b *boxes) destroy(ctx context.Context, on *place, id string) error {
 
 // drain waits for all work under way, which the service has told to end.
 func (b *boxes) drain(ctx context.Context) error {
-	done := make(chan struct{})
-	go func() { b.work.Wait(); close(done) }()
 	select {
-	case <-done:
+	case <-b.work.idle():
 	case <-ctx.Done():
 	}
 	b.mu.Lock()

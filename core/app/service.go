@@ -150,16 +150,19 @@ func (s *Service) Close(ctx context.Context) error {
 	return errors.Join(err, s.sweepAll(ctx, s.boxes.suspects()))
 }
 
-// whileOpen ends when ctx does or when the service closes. Close waits until it is released: only
-// then has the work undone what it had made.
+// whileOpen ends when ctx does or when the service closes: at once if it does already. Close waits until it is
+// released: only then has the work undone what it had made.
 func (s *Service) whileOpen(ctx context.Context) (context.Context, context.CancelFunc) {
-	s.boxes.work.Add(1)
+	s.boxes.work.join()
 	ctx, cancel := context.WithCancel(ctx)
+	if s.closing.Err() != nil {
+		cancel() // before anything begins
+	}
 	stop := context.AfterFunc(s.closing, cancel)
 	return ctx, func() {
 		stop()
 		cancel()
-		s.boxes.work.Done()
+		s.boxes.work.leave()
 	}
 }
 
