@@ -88,9 +88,12 @@ func (c commandEngine) removeBox(t *testing.T, id string) {
 	c.run(t, "rm", "-f", id)
 }
 
-func (c commandEngine) removeVolume(t *testing.T, name string) {
-	t.Helper()
-	c.run(t, "volume", "rm", "-f", name)
+func (c commandEngine) removeVolume(name string) error {
+	_, err := c.try(time.Minute, "volume", "rm", name)
+	if err != nil && strings.Contains(err.Error(), "no such volume") {
+		return nil
+	}
+	return err
 }
 
 func (c commandEngine) removeImage(t *testing.T, ref string) {

@@ -84,11 +84,8 @@ func (g gvisorEngine) removeBox(t *testing.T, id string) {
 	_ = os.RemoveAll(filepath.Join(g.dir, "boxes", id))
 }
 
-func (g gvisorEngine) removeVolume(t *testing.T, name string) {
-	t.Helper()
-	if err := os.RemoveAll(filepath.Join(g.dir, "volumes", name)); err != nil {
-		t.Error(err)
-	}
+func (g gvisorEngine) removeVolume(name string) error {
+	return os.RemoveAll(filepath.Join(g.dir, "volumes", name))
 }
 
 // removeImage leaves images to the removal of the whole folder.

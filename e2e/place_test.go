@@ -49,7 +49,8 @@ type engine interface {
 	// volumes lists those of an installation, by name with their purpose.
 	volumes(t *testing.T, instance string) map[string]string
 	removeBox(t *testing.T, id string)
-	removeVolume(t *testing.T, name string)
+	// removeVolume is an error while a box uses it, where the engine minds that.
+	removeVolume(name string) error
 	removeImage(t *testing.T, ref string)
 }
 
@@ -97,7 +98,7 @@ func (missing) boxes(*testing.T, string) []string            { return nil }
 func (missing) running(*testing.T, string, string) []string  { return nil }
 func (missing) volumes(*testing.T, string) map[string]string { return nil }
 func (missing) removeBox(*testing.T, string)                 {}
-func (missing) removeVolume(*testing.T, string)              {}
+func (missing) removeVolume(string) error                    { return nil }
 func (missing) removeImage(*testing.T, string)               {}
 
 // settings is a server's settings file for this place: text, and what it leaves open of the

@@ -85,6 +85,24 @@ func release(t *testing.T, g execution.Guest, name string) {
 	}
 }
 
+// fillStdin writes to a program that does not read until a call finds no room, and returns what was taken before.
+func fillStdin(t *testing.T, g execution.Guest, id string) (taken int64) {
+	t.Helper()
+	for range 60 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		n, err := g.WriteStdin(ctx, id, make([]byte, 4<<20), false)
+		cancel()
+		if core.KindOf(err) != core.ErrTimeout {
+			t.Fatalf("%d of 4 MB went into a pipe: %v", n, err)
+		}
+		if taken += n; taken > 0 && n == 0 {
+			return taken
+		}
+	}
+	t.Fatalf("after %d bytes there is still room", taken)
+	return taken
+}
+
 // TestStdinIsBounded: a program that does not read holds its writer up, and nobody else.
 func TestStdinIsBounded(t *testing.T) {
 	onEachKernel(t, func(t *testing.T, k keeper) {
@@ -92,20 +110,19 @@ func TestStdinIsBounded(t *testing.T) {
 		spec := python("import os, sys, time\nprint('go', flush=True)" + until("read") + "\nprint(len(sys.stdin.buffer.read()))")
 		spec.OpenStdin = true
 		ended := begin(t, g, spec)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		taken, err := g.WriteStdin(ctx, spec.ID, make([]byte, 4<<20), false)
-		if core.KindOf(err) != core.ErrTimeout || taken < 4<<10 || taken > 1<<20 {
-			t.Errorf("%d of 4 MB went into a pipe: %v", taken, err)
+		const pipe, piece = 1 << 20, 1 << 20 // bytes that a pipe holds, and that a call offers at once, at the most
+		taken := fillStdin(t, g, spec.ID)
+		if taken < 4<<10 || taken > pipe {
+			t.Errorf("%d bytes went into a pipe", taken)
 		}
 		release(t, g, "read")
 		if _, err := g.WriteStdin(t.Context(), spec.ID, make([]byte, 3<<20), true); err != nil {
 			t.Error(err)
 		}
 		exit := <-ended
-		var n int
-		if _, err := fmt.Sscanf(string(exit.Stdout.Head), "go\n%d\n", &n); err != nil || int64(n) != 3<<20+taken {
-			t.Error(describe(exit))
+		var n int64 // with what was taken although the answer came too late
+		if _, err := fmt.Sscanf(string(exit.Stdout.Head), "go\n%d\n", &n); err != nil || n < 3<<20+taken || n > 3<<20+pipe+piece {
+			t.Errorf("%d bytes were taken, %s", taken, describe(exit))
 		}
 		closed := python("import os, time\nos.close(0); print('go', flush=True)" + until("told"))
 		closed.OpenStdin = true

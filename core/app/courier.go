@@ -43,7 +43,8 @@ func (i *install) send(ctx context.Context, coming *errand, installed core.Insta
 			defer box.discard() // so that there is room for another one
 			return i.instruct(ctx, box.guest, args...)
 		})
-		if !errors.Is(err, core.ErrUnavailable) || ctx.Err() != nil {
+		lost := errors.Is(err, core.ErrUnavailable) || errors.Is(err, core.ErrNotFound)
+		if !lost || ctx.Err() != nil {
 			return e, err
 		}
 		i.ports.Log.Info("the box that was to keep packages was lost; another one does it", "box", box.ID, "backend", i.name, "error", err)

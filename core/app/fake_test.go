@@ -305,6 +305,9 @@ func (g guest) Run(ctx context.Context, spec core.RunSpec, _ func(core.Stream, [
 		return core.Exit{}, err
 	}
 	if len(spec.Argv) > 0 && spec.Argv[0] == core.GuestAgent {
+		if g.lost(g.box) {
+			return core.Exit{}, core.Errorf(core.ErrNotFound, "there is no such box")
+		}
 		exit := g.agent(ctx, spec.Argv[1:])
 		if g.carried != nil {
 			g.carried(g.box)
