@@ -77,7 +77,8 @@ func (f *finder) runsc(ctx context.Context) (*runsc, error) {
 	}
 	defer leave()
 	if f.now != nil {
-		if info, err := os.Stat(f.now.path); err == nil && info.ModTime().Equal(f.now.changed) {
+		info, err := os.Stat(f.now.path) //nolint:gosec // the operator's own executable
+		if err == nil && info.ModTime().Equal(f.now.changed) {
 			return f.now, nil
 		}
 		f.now = nil

@@ -2,8 +2,6 @@ package gvisor
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,14 +21,6 @@ import (
 
 	"github.com/boxwright/boxwright/core"
 )
-
-// refRecord is what a name means at present.
-type refRecord struct {
-	Ref      string `json:"ref"`
-	Digest   string `json:"digest"`
-	Platform string `json:"platform"`
-	Source   string `json:"source"` // the archive as it was; "" is a registry
-}
 
 // imageRecord is what is known of an unpacked image. It is written last.
 type imageRecord struct {
@@ -106,21 +96,6 @@ func (b *Backend) archiveOf(name string) (file, source string, err error) {
 	return file, fmt.Sprintf("%s %d %d", file, info.Size(), info.ModTime().UnixNano()), nil
 }
 
-func (b *Backend) refFile(name string) string {
-	sum := sha256.Sum256([]byte(name))
-	return b.folders.ref(hex.EncodeToString(sum[:]))
-}
-
-// readRef returns what a name means, if that is still here.
-func (b *Backend) readRef(name string) (refRecord, error) {
-	var rec refRecord
-	if err := readJSON(b.refFile(name), &rec); err != nil {
-		return rec, err
-	}
-	_, err := b.readImage(name, rec.Digest)
-	return rec, err
-}
-
 // fetch gets an image from its archive or registry, and unpacks it.
 func (b *Backend) fetch(ctx context.Context, ref, archive, source string, report func(core.Progress)) error {
 	tell := func(what string, done, total int) {
@@ -140,16 +115,6 @@ func (b *Backend) fetch(ctx context.Context, ref, archive, source string, report
 	}
 	rec.Ref, rec.Source = ref, source
 	return fail(ctx, b.writeRef(ctx, rec), "image %s could not be stored", ref)
-}
-
-// writeRef keeps what a name means. Whoever collects images must not take it for what it meant before.
-func (b *Backend) writeRef(ctx context.Context, rec refRecord) error {
-	unlock, err := lock(ctx, b.folders.cache)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return writeJSON(b.refFile(rec.Ref), rec)
 }
 
 func (b *Backend) openImage(ctx context.Context, ref, archive string) (v1.Image, error) {
