@@ -158,7 +158,7 @@ func (c *call) progress() []string {
 // awaitProgress waits for a message that contains text.
 func (c *call) awaitProgress(t *testing.T, text string) {
 	t.Helper()
-	eventually(t, time.Minute, func() (bool, string) {
+	eventually(t, callLimit, func() (bool, string) {
 		messages := strings.Join(c.progress(), "\n")
 		select {
 		case <-c.done:

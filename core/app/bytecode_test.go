@@ -115,17 +115,18 @@ func TestBytecodeThatDoesNotFit(t *testing.T) {
 func TestBytecodeOfWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		service := w.service(t, settings())
-		if _, err := service.RunOnce(t.Context(), asking("six"), nil); err != nil {
-			t.Fatal(err)
-		}
 		w.carried = func(string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			for key, e := range w.index {
-				e.Folder = "anew"
-				w.index[key] = e
+			for key, e := range w.index { // which has none before the first courier has come back
+				if !e.IsRemains() {
+					e.Folder = "anew"
+					w.index[key] = e
+				}
 			}
+		}
+		if _, err := w.service(t, settings()).RunOnce(t.Context(), asking("six"), nil); err != nil {
+			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
