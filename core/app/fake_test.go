@@ -41,7 +41,7 @@ type world struct {
 	install  func(ctx context.Context) error
 	lose     error                           // what a creation returns although it made something
 	creating func()                          // called before a box is made
-	looking  func()                          // called before the clock is read
+	ticking  func()                          // called before the clock is read
 	carried  func(box string)                // called once a courier has done its errand
 	reading  func(ctx context.Context) error // called before a file is read
 	hang     string                          // the step that ends only with its ctx
@@ -127,8 +127,8 @@ func (w *world) serviceOf(t *testing.T, s app.Settings, backends *app.Backends) 
 }
 
 func (w *world) time() time.Time {
-	if w.looking != nil {
-		w.looking()
+	if w.ticking != nil {
+		w.ticking()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -106,7 +106,7 @@ func TestAFaultOfAccounting(t *testing.T) {
 		w := newWorld()
 		w.orphaned(t)
 		var faults atomic.Int64
-		w.looking = func() {
+		w.ticking = func() {
 			if strings.Contains(string(debug.Stack()), "(*spending).settle") {
 				faults.Add(1)
 				panic("settle")
