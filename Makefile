@@ -60,8 +60,10 @@ ENGINE_TESTS = $(sort $(dir $(shell grep -rlP --include='*_test.go' '\.Skipf?\x2
 .PHONY: test
 test: engines build lint test-unit ## Set up the engines, then lint and run every test
 	set -a; . .test/engines; \
-	BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin go test -count=1 -p 2 -timeout $(TEST_TIMEOUT) $(addprefix ./,$(ENGINE_TESTS)); \
-	BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin hack/e2e.sh $(PLACES)
+	export BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin; status=0; \
+	go test -count=1 -p 2 -timeout $(TEST_TIMEOUT) $(addprefix ./,$(ENGINE_TESTS)) || status=1; \
+	hack/e2e.sh $(PLACES) || status=1; \
+	exit $$status # what fails in one stage does not hide what fails in the next
 
 .PHONY: test-places
 test-places: engines build ## Run the end-to-end tests in each of PLACES, and show case by place
