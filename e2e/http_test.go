@@ -182,7 +182,7 @@ func TestPythonClientsOverHTTP(t *testing.T) {
 		for _, path := range []string{"/mcp", "/sse"} {
 			t.Run(name+path, func(t *testing.T) {
 				t.Parallel()
-				p := launch(t, setup{transport: overStreamable}, nil)
+				p := launch(t, setup{unpooled: true, transport: overStreamable}, nil)
 				out, errors := runClient(t, p.state, python, filepath.Join("clients", name+".py"), "http://"+p.address(t)+path)
 				if out != "all well\n" || strings.Contains(errors, "Traceback") {
 					t.Errorf("said %q\n%s", out, errors)
