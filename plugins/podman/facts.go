@@ -51,7 +51,7 @@ type facts struct {
 	rootless bool
 	selinux  bool
 	sandbox  bool            // the runtime runs a kernel of its own for each box
-	userNet  string          // what a rootless box reaches a network through: "pasta", "slirp4netns"
+	userNet  string          // what a box reaches a network through: "pasta", "slirp4netns"; "" is the bridge
 	groups   map[string]bool // the control groups that bound a box: "memory", "cpu", "pids"
 	limits   map[core.Limit]core.Enforcement
 	warnings []string
@@ -112,12 +112,16 @@ func groupsOf(info hostInfo) map[string]bool {
 	return groups
 }
 
-// userNetwork is the program that gives a rootless box its network.
+// userNetwork is the program that gives a box its network; "" is the engine's bridge. Root's boxes do without the
+// bridge where they can: it takes the lowest hardware address of those that are on it, so that a box that comes or
+// goes cuts the others off, until they ask for the gateway again.
 func userNetwork(info hostInfo) string {
 	h := info.Host
 	switch {
+	case !h.Security.Rootless && h.SlirpNetwork.Executable == "":
+		return "" // pasta is for rootless boxes only
 	case !h.Security.Rootless:
-		return ""
+		return "slirp4netns"
 	case h.RootlessNet != "":
 		return h.RootlessNet
 	case h.SlirpNetwork.Executable != "":

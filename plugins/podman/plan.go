@@ -172,13 +172,13 @@ func without(mounts []specs.Mount, target string) []specs.Mount {
 	return rest
 }
 
-// planNetwork gives no network, or the engine's default one without a way to the host's loopback.
+// planNetwork gives no network, or one without a way to the host's loopback.
 func planNetwork(s *specgen.SpecGenerator, n core.Network, f facts) {
 	switch {
 	case n != core.NetworkFull:
 		s.NetNS = specgen.Namespace{NSMode: specgen.NoNetwork}
 		s.UseImageResolvConf = yes()
-	case !f.rootless:
+	case !f.rootless && f.userNet == "":
 		s.NetNS = specgen.Namespace{NSMode: specgen.Bridge}
 	case f.userNet == "pasta":
 		s.NetNS = specgen.Namespace{NSMode: specgen.Pasta}

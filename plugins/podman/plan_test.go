@@ -44,6 +44,7 @@ func TestPlan(t *testing.T) {
 		"run-selinux":      {run, enforcing(machineOf("v2", false, "cpu", "memory", "pids")), ""},
 		"session":          {session, machineOf("v2", false, "cpu", "memory", "pids"), ""},
 		"install":          {install, machineOf("v2", false, "cpu", "memory", "pids"), "runsc"},
+		"install-bridge":   {install, bridged(machineOf("v2", false, "cpu", "memory", "pids")), ""},
 		"install-rootless": {install, machineOf("v2", true, "cpu", "memory", "pids"), ""},
 		"install-pasta":    {install, pasta(machineOf("v2", true, "cpu", "memory", "pids")), ""},
 	} {
@@ -68,6 +69,11 @@ func machineOf(cgroup string, rootless bool, controllers ...string) (info hostIn
 
 func enforcing(info hostInfo) hostInfo {
 	info.Host.Security.SELinux = true
+	return info
+}
+
+func bridged(info hostInfo) hostInfo {
+	info.Host.SlirpNetwork.Executable = ""
 	return info
 }
 
