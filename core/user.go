@@ -16,9 +16,6 @@ const (
 	RoleAdmin Role = "admin" // looks after users, keys and what others own
 )
 
-// Roles are all of them.
-func Roles() []Role { return []Role{RoleUser, RoleAdmin} }
-
 // User is a principal that the server itself knows, unlike one that an issuer of tokens vouches for.
 type User struct {
 	ID       string // the principal's id: never used again, so that nobody inherits what a removed user owned

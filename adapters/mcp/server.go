@@ -61,7 +61,7 @@ type Options struct {
 	SyncLimit    time.Duration              // how long a call waits for its run
 	Memory       int64                      // bytes of a box
 	Link         func(core.Artifact) string // the address of a file for callers over HTTP; nil: there is none
-	Tools        string                     // one of Sets; "" is SetDefault
+	Tools        string                     // SetEphemeral, SetMCPSandbox; "" is SetDefault
 	UploadFrom   []string                   // folders of this machine whose files clients may upload; only where clients are on it
 	Tenant       string                     // the owner where no principal is known
 	Server       string                     // names this server process

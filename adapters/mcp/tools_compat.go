@@ -24,9 +24,6 @@ const (
 	SetMCPSandbox = "mcp-sandbox"         // of mcp-sandbox
 )
 
-// Sets are the names of all sets.
-func Sets() []string { return []string{SetDefault, SetEphemeral, SetMCPSandbox} }
-
 func namesOf(set string) []string {
 	background := []string{"get_run", "read_output", "cancel_run"}
 	switch set {

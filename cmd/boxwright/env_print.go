@@ -15,24 +15,12 @@ const shortKey = 12
 
 // printAll prints a table, or JSON.
 func (f *envFlags) printAll(w io.Writer, list []core.Environment) error {
-	if f.asJSON {
-		all := make([]shown, len(list))
-		for i, e := range list {
-			all[i] = shownOf(e)
-		}
-		return writeJSON(w, all)
-	}
-	if len(list) == 0 {
-		say(w, "no packages are installed\n")
-		return nil
-	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	say(table, "KEY\tBACKEND\tSIZE\tCREATED\tUSED\tPACKAGES\n")
-	for _, e := range list {
-		say(table, "%.*s\t%s\t%s\t%s\t%s\t%s\n", shortKey, e.Key, e.Backend, roughly(e.Size), clock(e.Created), clock(e.Used), strings.Join(e.Names, ", "))
-	}
-	_ = table.Flush() // as say
-	return nil
+	return listing[core.Environment, shown]{
+		shown: shownOf, empty: "no packages are installed", header: "KEY\tBACKEND\tSIZE\tCREATED\tUSED\tPACKAGES",
+		row: func(table io.Writer, e core.Environment) {
+			say(table, "%.*s\t%s\t%s\t%s\t%s\t%s\n", shortKey, e.Key, e.Backend, roughly(e.Size), clock(e.Created), clock(e.Used), strings.Join(e.Names, ", "))
+		},
+	}.print(w, f.asJSON, list)
 }
 
 // printEnvironment prints one with all that is known of it.

@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/boxwright/boxwright/adapters/auth"
@@ -40,25 +39,14 @@ func shownIfAny(id string) string {
 }
 
 func (f *identityFlags) printKeys(w io.Writer, list []core.Key, owners map[string]string) error {
-	if f.asJSON {
-		all := make([]shownKey, len(list))
-		for i, k := range list {
-			all[i] = shownKeyOf(k, owners[k.Owner])
-		}
-		return writeJSON(w, all)
-	}
-	if len(list) == 0 {
-		say(w, "there are no keys; boxwright keys create makes one\n")
-		return nil
-	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	say(table, "ID\tUSER\tSTATE\tSCOPES\tCREATED\tEXPIRES\tUSED\tLABEL\n")
-	for _, k := range list {
-		say(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", auth.Shown(k.ID), owners[k.Owner], k.State(time.Now()), scopesOf(k),
-			clock(k.Created), clock(k.Expires), clock(k.Used), k.Label)
-	}
-	_ = table.Flush() // as say
-	return nil
+	return listing[core.Key, shownKey]{
+		shown: func(k core.Key) shownKey { return shownKeyOf(k, owners[k.Owner]) },
+		empty: "there are no keys; boxwright keys create makes one", header: "ID\tUSER\tSTATE\tSCOPES\tCREATED\tEXPIRES\tUSED\tLABEL",
+		row: func(table io.Writer, k core.Key) {
+			say(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", auth.Shown(k.ID), owners[k.Owner], k.State(time.Now()), scopesOf(k),
+				clock(k.Created), clock(k.Expires), clock(k.Used), k.Label)
+		},
+	}.print(w, f.asJSON, list)
 }
 
 func scopesOf(k core.Key) string {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -190,22 +189,10 @@ func stateOf(u core.User) string {
 }
 
 func (f *identityFlags) printUsers(w io.Writer, list []core.User) error {
-	if f.asJSON {
-		all := make([]shownUser, len(list))
-		for i, u := range list {
-			all[i] = shownUserOf(u)
-		}
-		return writeJSON(w, all)
-	}
-	if len(list) == 0 {
-		say(w, "there are no users; boxwright users add makes one\n")
-		return nil
-	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	say(table, "NAME\tROLE\tSTATE\tCREATED\tID\n")
-	for _, u := range list {
-		say(table, "%s\t%s\t%s\t%s\t%s\n", u.Name, u.Role, stateOf(u), clock(u.Created), u.ID)
-	}
-	_ = table.Flush() // as say
-	return nil
+	return listing[core.User, shownUser]{
+		shown: shownUserOf, empty: "there are no users; boxwright users add makes one", header: "NAME\tROLE\tSTATE\tCREATED\tID",
+		row: func(table io.Writer, u core.User) {
+			say(table, "%s\t%s\t%s\t%s\t%s\n", u.Name, u.Role, stateOf(u), clock(u.Created), u.ID)
+		},
+	}.print(w, f.asJSON, list)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/artifact"
+	"github.com/boxwright/boxwright/ports/internal/findings"
 )
 
 // Harness makes the stores to check.
@@ -84,51 +84,19 @@ func (c Check) Faults(t *testing.T, h Harness) []string {
 		made = h.Small
 	}
 	checking := &checking{ctx: t.Context(), store: made(t)}
-	func() {
-		defer func() {
-			if caught := recover(); caught != nil && caught != (stop{}) {
-				panic(caught)
-			}
-		}()
-		c.test(checking)
-	}()
-	return checking.faults
+	return checking.Of(func() { c.test(checking) })
 }
-
-// stop ends a check that cannot go on.
-type stop struct{}
 
 // checking is one check at work.
 type checking struct {
-	ctx    context.Context
-	store  artifact.Store
-	mu     sync.Mutex
-	faults []string
-}
-
-func (c *checking) faultf(format string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.faults = append(c.faults, fmt.Sprintf(format, args...))
-}
-
-// must ends the check if something that it builds on fails.
-func (c *checking) must(what string, err error) {
-	if err != nil {
-		c.faultf("%s: %v", what, err)
-		panic(stop{})
-	}
-}
-
-func (c *checking) wantKind(what string, err error, kind core.Kind) {
-	if !errors.Is(err, kind) {
-		c.faultf("%s: got error %v, want %s", what, err, kind)
-	}
+	findings.Findings
+	ctx   context.Context
+	store artifact.Store
 }
 
 func (c *checking) create(run, name string) artifact.Writer {
 	w, err := c.store.Create(c.ctx, run, name)
-	c.must(fmt.Sprintf("Create %q", name), err)
+	c.Must(fmt.Sprintf("Create %q", name), err)
 	return w
 }
 
@@ -136,16 +104,16 @@ func (c *checking) put(run, name, content string) core.Artifact {
 	w := c.create(run, name)
 	defer w.Abort()
 	_, err := io.WriteString(w, content)
-	c.must(fmt.Sprintf("Write %q", name), err)
+	c.Must(fmt.Sprintf("Write %q", name), err)
 	a, err := w.Commit("")
-	c.must(fmt.Sprintf("Commit %q", name), err)
+	c.Must(fmt.Sprintf("Commit %q", name), err)
 	return a
 }
 
 // names lists a run's files, with spaces between.
 func (c *checking) names(run string) string {
 	list, err := c.store.List(c.ctx, run)
-	c.must("List "+run, err)
+	c.Must("List "+run, err)
 	var names []string
 	for _, a := range list {
 		names = append(names, a.Name)
@@ -155,10 +123,10 @@ func (c *checking) names(run string) string {
 
 func (c *checking) read(run, name string) string {
 	f, _, err := c.store.Open(c.ctx, run, name)
-	c.must(fmt.Sprintf("Open %q", name), err)
+	c.Must(fmt.Sprintf("Open %q", name), err)
 	defer func() { _ = f.Close() }()
 	content, err := io.ReadAll(f)
-	c.must(fmt.Sprintf("Read %q", name), err)
+	c.Must(fmt.Sprintf("Read %q", name), err)
 	return string(content)
 }
 
@@ -166,18 +134,18 @@ func testCommit(c *checking) {
 	w := c.create("run", "a.txt")
 	defer w.Abort()
 	_, err := io.WriteString(w, "hello ")
-	c.must("Write", err)
+	c.Must("Write", err)
 	if names := c.names("run"); names != "" {
-		c.faultf("before Commit, List has %s", names)
+		c.Faultf("before Commit, List has %s", names)
 	}
 	_, _, err = c.store.Open(c.ctx, "run", "a.txt")
-	c.wantKind("Open before Commit", err, core.ErrNotFound)
+	c.WantKind("Open before Commit", err, core.ErrNotFound)
 	_, err = io.WriteString(w, "world")
-	c.must("Write", err)
+	c.Must("Write", err)
 	_, err = w.Commit("text/plain")
-	c.must("Commit", err)
+	c.Must("Commit", err)
 	if got := c.read("run", "a.txt"); got != "hello world" {
-		c.faultf("after Commit, the content is %q", got)
+		c.Faultf("after Commit, the content is %q", got)
 	}
 }
 
@@ -186,15 +154,15 @@ func testRecord(c *checking) {
 	a := c.put("run-1", "d/ü.csv", "x,y\n")
 	sum := sha256.Sum256([]byte("x,y\n"))
 	if a.Run != "run-1" || a.Name != "d/ü.csv" || a.Size != 4 || a.SHA256 != hex.EncodeToString(sum[:]) || a.URI != core.ArtifactURI("run-1", "d/ü.csv") {
-		c.faultf("Commit returned %+v", a)
+		c.Faultf("Commit returned %+v", a)
 	}
 	if a.Created.Before(before) || a.Created.After(time.Now().Add(time.Second)) {
-		c.faultf("it says it was created at %v", a.Created)
+		c.Faultf("it says it was created at %v", a.Created)
 	}
 	list, err := c.store.List(c.ctx, "run-1")
-	c.must("List", err)
+	c.Must("List", err)
 	if len(list) != 1 || !same(list[0], a) {
-		c.faultf("Commit returned %+v, List %+v", a, list)
+		c.Faultf("Commit returned %+v, List %+v", a, list)
 	}
 }
 
@@ -208,9 +176,9 @@ func same(a, b core.Artifact) bool {
 func testTwice(c *checking) {
 	c.put("run", "a.txt", "first")
 	_, err := c.store.Create(c.ctx, "run", "a.txt")
-	c.wantKind("Create of an existing name", err, core.ErrInvalid)
+	c.WantKind("Create of an existing name", err, core.ErrInvalid)
 	if got := c.read("run", "a.txt"); got != "first" {
-		c.faultf("the content became %q", got)
+		c.Faultf("the content became %q", got)
 	}
 	c.put("other", "a.txt", "another run's")
 	one := c.create("run", "b.txt")
@@ -219,33 +187,33 @@ func testTwice(c *checking) {
 	if err == nil {
 		defer two.Abort()
 		_, err = one.Commit("")
-		c.must("Commit of the first", err)
+		c.Must("Commit of the first", err)
 		_, err = two.Commit("")
 	}
-	c.wantKind("two writers of one name", err, core.ErrInvalid)
+	c.WantKind("two writers of one name", err, core.ErrInvalid)
 }
 
 func testAbort(c *checking) {
 	w := c.create("run", "a.txt")
 	_, err := io.WriteString(w, "half")
-	c.must("Write", err)
+	c.Must("Write", err)
 	w.Abort()
 	w.Abort()
 	if names := c.names("run"); names != "" {
-		c.faultf("after Abort, List has %s", names)
+		c.Faultf("after Abort, List has %s", names)
 	}
 	_, err = w.Commit("")
 	if err == nil {
-		c.faultf("Commit after Abort succeeded")
+		c.Faultf("Commit after Abort succeeded")
 	}
 	w = c.create("run", "a.txt")
 	_, err = io.WriteString(w, "whole")
-	c.must("Write", err)
+	c.Must("Write", err)
 	_, err = w.Commit("")
-	c.must("Commit", err)
+	c.Must("Commit", err)
 	w.Abort()
 	if got := c.read("run", "a.txt"); got != "whole" {
-		c.faultf("after Commit and Abort, the content is %q", got)
+		c.Faultf("after Commit and Abort, the content is %q", got)
 	}
 }
 
@@ -256,18 +224,18 @@ func testNames(c *checking) {
 	}
 	for _, name := range bad {
 		w, err := c.store.Create(c.ctx, "run", name)
-		c.wantKind(fmt.Sprintf("Create %q", name), err, core.ErrInvalid)
+		c.WantKind(fmt.Sprintf("Create %q", name), err, core.ErrInvalid)
 		if err == nil {
 			w.Abort()
 		}
 		f, _, err := c.store.Open(c.ctx, "run", name)
 		if err == nil {
 			_ = f.Close()
-			c.faultf("Open %q succeeded", name)
+			c.Faultf("Open %q succeeded", name)
 		}
 	}
 	if names := c.names("run"); names != "" {
-		c.faultf("List has %s", names)
+		c.Faultf("List has %s", names)
 	}
 }
 
@@ -281,26 +249,26 @@ func testStrangeNames(c *checking) {
 	}
 	for _, name := range strange {
 		if got := c.read("run", name); got != "content of "+name {
-			c.faultf("%q holds %q", name, got)
+			c.Faultf("%q holds %q", name, got)
 		}
 	}
 	list, err := c.store.List(c.ctx, "run")
-	c.must("List", err)
+	c.Must("List", err)
 	if len(list) != len(strange) {
-		c.faultf("List has %d of %d files", len(list), len(strange))
+		c.Faultf("List has %d of %d files", len(list), len(strange))
 	}
 }
 
 func testRuns(c *checking) {
 	for _, run := range []string{"", ".", "..", "../x", "a/b", "a b", "ü", "a\x00", strings.Repeat("r", 65)} {
 		w, err := c.store.Create(c.ctx, run, "a")
-		c.wantKind(fmt.Sprintf("Create in run %q", run), err, core.ErrInvalid)
+		c.WantKind(fmt.Sprintf("Create in run %q", run), err, core.ErrInvalid)
 		if err == nil {
 			w.Abort()
 		}
 		_, _, err = c.store.Open(c.ctx, run, "a")
 		if err == nil {
-			c.faultf("Open in run %q succeeded", run)
+			c.Faultf("Open in run %q succeeded", run)
 		}
 	}
 }
@@ -309,21 +277,21 @@ func testOpen(c *checking) {
 	want := c.put("run", "a.txt", "0123456789")
 	for range 2 {
 		f, got, err := c.store.Open(c.ctx, "run", "a.txt")
-		c.must("Open", err)
+		c.Must("Open", err)
 		if !same(got, want) {
-			c.faultf("Open says %+v, Commit said %+v", got, want)
+			c.Faultf("Open says %+v, Commit said %+v", got, want)
 		}
 		_, err = f.Seek(4, io.SeekStart)
-		c.must("Seek", err)
+		c.Must("Seek", err)
 		rest, err := io.ReadAll(f)
-		c.must("Read", err)
+		c.Must("Read", err)
 		if string(rest) != "456789" {
-			c.faultf("from byte 4 it reads %q", rest)
+			c.Faultf("from byte 4 it reads %q", rest)
 		}
-		c.must("Close", f.Close())
+		c.Must("Close", f.Close())
 	}
 	if got := c.read("run", "a.txt"); got != "0123456789" {
-		c.faultf("a new Open reads %q", got)
+		c.Faultf("a new Open reads %q", got)
 	}
 }
 
@@ -331,7 +299,7 @@ func testOpenUnknown(c *checking) {
 	c.put("run", "d/a.txt", "x")
 	for _, at := range [][2]string{{"run", "b.txt"}, {"other", "d/a.txt"}, {"run", "d"}, {"run", "d/a.txt/x"}} {
 		f, _, err := c.store.Open(c.ctx, at[0], at[1])
-		c.wantKind(fmt.Sprintf("Open %q", at), err, core.ErrNotFound)
+		c.WantKind(fmt.Sprintf("Open %q", at), err, core.ErrNotFound)
 		if err == nil {
 			_ = f.Close()
 		}
@@ -346,15 +314,15 @@ func testMIME(c *checking) {
 		{"blob", "\x00\x01", "application/octet-stream"},
 	} {
 		if a := c.put("run", tt.name, tt.content); a.MIMEType != tt.want {
-			c.faultf("%s is %s, not %s", tt.name, a.MIMEType, tt.want)
+			c.Faultf("%s is %s, not %s", tt.name, a.MIMEType, tt.want)
 		}
 	}
 	w := c.create("run", "b.png")
 	defer w.Abort()
 	a, err := w.Commit("text/x-own")
-	c.must("Commit", err)
+	c.Must("Commit", err)
 	if a.MIMEType != "text/x-own" {
-		c.faultf("a type that was given became %s", a.MIMEType)
+		c.Faultf("a type that was given became %s", a.MIMEType)
 	}
 }
 
@@ -364,34 +332,34 @@ func testList(c *checking) {
 	}
 	c.put("other", "x", "x")
 	if got := c.names("run"); got != "a/b/c a/z b c" {
-		c.faultf("List has %s", got)
+		c.Faultf("List has %s", got)
 	}
 	if got := c.names("unknown"); got != "" {
-		c.faultf("an unknown run has %s", got)
+		c.Faultf("an unknown run has %s", got)
 	}
 }
 
 func testRemove(c *checking) {
 	c.put("run", "d/a", "x")
 	c.put("other", "a", "x")
-	c.must("Remove", c.store.Remove(c.ctx, "run"))
+	c.Must("Remove", c.store.Remove(c.ctx, "run"))
 	if got := c.names("run"); got != "" {
-		c.faultf("after Remove, List has %s", got)
+		c.Faultf("after Remove, List has %s", got)
 	}
 	_, _, err := c.store.Open(c.ctx, "run", "d/a")
-	c.wantKind("Open after Remove", err, core.ErrNotFound)
+	c.WantKind("Open after Remove", err, core.ErrNotFound)
 	if got := c.names("other"); got != "a" {
-		c.faultf("the other run has %s", got)
+		c.Faultf("the other run has %s", got)
 	}
-	c.must("Remove of a removed run", c.store.Remove(c.ctx, "run"))
-	c.must("Remove of an unknown run", c.store.Remove(c.ctx, "unknown"))
+	c.Must("Remove of a removed run", c.store.Remove(c.ctx, "run"))
+	c.Must("Remove of an unknown run", c.store.Remove(c.ctx, "unknown"))
 }
 
 func (c *checking) sweep(before time.Time, maxBytes int64, want int) {
 	n, err := c.store.Sweep(c.ctx, before, maxBytes)
-	c.must("Sweep", err)
+	c.Must("Sweep", err)
 	if n != want {
-		c.faultf("Sweep says it removed %d runs, not %d", n, want)
+		c.Faultf("Sweep says it removed %d runs, not %d", n, want)
 	}
 }
 
@@ -411,11 +379,11 @@ func testSweepAge(c *checking) {
 	c.sweep(last.Created, 0, 0)
 	c.sweep(newer.Created, 0, 1)
 	if c.names("old") != "" || c.names("mixed") != "a b" {
-		c.faultf("after a sweep by age: old has %q, mixed has %q", c.names("old"), c.names("mixed"))
+		c.Faultf("after a sweep by age: old has %q, mixed has %q", c.names("old"), c.names("mixed"))
 	}
 	c.sweep(time.Now().Add(time.Hour), 0, 1)
 	if got := c.names("mixed"); got != "" {
-		c.faultf("a sweep of everything leaves %s", got)
+		c.Faultf("a sweep of everything leaves %s", got)
 	}
 }
 
@@ -429,7 +397,7 @@ func testSweepSize(c *checking) {
 	c.sweep(long, 30, 0)
 	c.sweep(long, 29, 1)
 	if c.names("one") != "" || c.names("two") != "a b" || c.names("three") != "a b" {
-		c.faultf("a sweep to 29 bytes leaves %q, %q, %q", c.names("one"), c.names("two"), c.names("three"))
+		c.Faultf("a sweep to 29 bytes leaves %q, %q, %q", c.names("one"), c.names("two"), c.names("three"))
 	}
 	c.sweep(long, 1, 2)
 }
@@ -438,13 +406,13 @@ func testSweepOpen(c *checking) {
 	w := c.create("run", "a")
 	defer w.Abort()
 	_, err := io.WriteString(w, "half")
-	c.must("Write", err)
+	c.Must("Write", err)
 	_, err = c.store.Sweep(c.ctx, time.Now().Add(-time.Hour), 1<<20)
-	c.must("Sweep", err)
+	c.Must("Sweep", err)
 	_, err = w.Commit("")
-	c.must("Commit after a sweep", err)
+	c.Must("Commit after a sweep", err)
 	if got := c.read("run", "a"); got != "half" {
-		c.faultf("it reads %q", got)
+		c.Faultf("it reads %q", got)
 	}
 }
 
@@ -459,12 +427,12 @@ func testConcurrent(c *checking) {
 				name := fmt.Sprintf("d%d/%d-%d", i%2, n, i)
 				c.put(run, name, name)
 				if got := c.read(run, name); got != name {
-					c.faultf("%s reads %q", name, got)
+					c.Faultf("%s reads %q", name, got)
 				}
 				c.create(run, name+"-aborted").Abort()
 				_ = c.names(run)
 				_, err := c.store.Sweep(c.ctx, time.Now().Add(-time.Hour), 1<<30)
-				c.must("Sweep", err)
+				c.Must("Sweep", err)
 				_ = c.store.Remove(c.ctx, fmt.Sprintf("none%d", n))
 			}
 		})
@@ -472,7 +440,7 @@ func testConcurrent(c *checking) {
 	group.Wait()
 	for n := range 4 {
 		if got := len(strings.Fields(c.names(fmt.Sprintf("run%d", n)))); got != 2*each {
-			c.faultf("run%d has %d files of %d", n, got, 2*each)
+			c.Faultf("run%d has %d files of %d", n, got, 2*each)
 		}
 	}
 }
@@ -491,11 +459,11 @@ func testFull(c *checking) {
 			w.Abort()
 			c.put("run", "c", strings.Repeat("x", 40))
 			if got := strings.Fields(c.names("run")); !slices.Equal(got, []string{"a", "c"}) {
-				c.faultf("at the end it has %s", got)
+				c.Faultf("at the end it has %s", got)
 			}
 		}()
 	}
-	c.wantKind("60 and 90 bytes in 100", err, core.ErrExhausted)
+	c.WantKind("60 and 90 bytes in 100", err, core.ErrExhausted)
 }
 
 func testRoom(c *checking) {
@@ -504,14 +472,14 @@ func testRoom(c *checking) {
 	later(c.put("newest", "a", strings.Repeat("x", 30)))
 	c.put("written", "b", strings.Repeat("x", 35))
 	if c.names("oldest") != "" || c.names("written") != "a b" || c.names("newest") != "a" {
-		c.faultf("when there is no room, there stay %q, %q, %q", c.names("oldest"), c.names("written"), c.names("newest"))
+		c.Faultf("when there is no room, there stay %q, %q, %q", c.names("oldest"), c.names("written"), c.names("newest"))
 	}
 	c.put("written", "c", strings.Repeat("x", 10))
 	if c.names("written") != "a b c" || c.names("newest") != "" {
-		c.faultf("when there is no room again, there stay %q, %q", c.names("written"), c.names("newest"))
+		c.Faultf("when there is no room again, there stay %q, %q", c.names("written"), c.names("newest"))
 	}
 	w := c.create("written", "d")
 	defer w.Abort()
 	_, err := io.WriteString(w, strings.Repeat("x", 30))
-	c.wantKind("a run that is too big alone", err, core.ErrExhausted)
+	c.WantKind("a run that is too big alone", err, core.ErrExhausted)
 }

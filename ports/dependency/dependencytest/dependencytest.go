@@ -16,6 +16,7 @@ import (
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/dependency"
+	"github.com/boxwright/boxwright/ports/internal/findings"
 )
 
 // Check is one sentence of the port, and the test of it.
@@ -60,40 +61,14 @@ func Run(t *testing.T, made func(t *testing.T) dependency.Index) {
 func (c Check) Faults(t *testing.T, index dependency.Index) []string {
 	t.Helper()
 	checking := &checking{ctx: t.Context(), index: index}
-	func() {
-		defer func() {
-			if caught := recover(); caught != nil && caught != (stop{}) {
-				panic(caught)
-			}
-		}()
-		c.test(checking)
-	}()
-	return checking.faults
+	return checking.Of(func() { c.test(checking) })
 }
-
-// stop ends a check that cannot go on.
-type stop struct{}
 
 // checking is one check at work.
 type checking struct {
-	ctx    context.Context
-	index  dependency.Index
-	mu     sync.Mutex
-	faults []string
-}
-
-func (c *checking) faultf(format string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.faults = append(c.faults, fmt.Sprintf(format, args...))
-}
-
-// must ends the check if something that it builds on fails.
-func (c *checking) must(what string, err error) {
-	if err != nil {
-		c.faultf("%s: %v", what, err)
-		panic(stop{})
-	}
+	findings.Findings
+	ctx   context.Context
+	index dependency.Index
 }
 
 // sample fills every field, with what is hard to keep.
@@ -107,13 +82,13 @@ func sample(key string) core.Environment {
 
 func at(second int) time.Time { return time.Date(2026, 1, 2, 3, 4, second, 678_900_000, time.UTC) }
 
-func (c *checking) put(e core.Environment) { c.must("Put "+e.Key, c.index.Put(c.ctx, e)) }
+func (c *checking) put(e core.Environment) { c.Must("Put "+e.Key, c.index.Put(c.ctx, e)) }
 
 func (c *checking) wantGet(want core.Environment) {
 	got, err := c.index.Get(c.ctx, want.Key)
-	c.must("Get "+want.Key, err)
+	c.Must("Get "+want.Key, err)
 	if !same(got, want) {
-		c.faultf("Get returned %+v, not %+v", got, want)
+		c.Faultf("Get returned %+v, not %+v", got, want)
 	}
 }
 
@@ -126,7 +101,7 @@ func same(a, b core.Environment) bool {
 
 func (c *checking) keys() string {
 	list, err := c.index.List(c.ctx)
-	c.must("List", err)
+	c.Must("List", err)
 	var keys []string
 	for _, e := range list {
 		keys = append(keys, e.Key)
@@ -147,7 +122,7 @@ func testTimes(c *checking) {
 	c.put(e)
 	c.wantGet(e)
 	e.Used = at(9).Add(1)
-	c.must("Touch", c.index.Touch(c.ctx, e.Key, e.Used.In(time.FixedZone("far", 3600))))
+	c.Must("Touch", c.index.Touch(c.ctx, e.Key, e.Used.In(time.FixedZone("far", 3600))))
 	c.wantGet(e)
 }
 
@@ -155,7 +130,7 @@ func testGetUnknown(c *checking) {
 	c.put(sample("one"))
 	for _, key := range []string{"two", "on", "one.json", "", "../one"} {
 		if _, err := c.index.Get(c.ctx, key); !errors.Is(err, core.ErrNotFound) {
-			c.faultf("Get %q: got error %v, want %s", key, err, core.ErrNotFound)
+			c.Faultf("Get %q: got error %v, want %s", key, err, core.ErrNotFound)
 		}
 	}
 }
@@ -167,7 +142,7 @@ func testPutAgain(c *checking) {
 	c.put(changed)
 	c.wantGet(changed)
 	if got := c.keys(); got != "one" {
-		c.faultf("List has %s", got)
+		c.Faultf("List has %s", got)
 	}
 }
 
@@ -177,11 +152,11 @@ func testOwnCopy(c *checking) {
 	e.Names[0] = "changed"
 	c.wantGet(sample("one"))
 	got, err := c.index.Get(c.ctx, "one")
-	c.must("Get", err)
+	c.Must("Get", err)
 	got.Names[0] = "changed"
 	c.wantGet(sample("one"))
 	list, err := c.index.List(c.ctx)
-	c.must("List", err)
+	c.Must("List", err)
 	list[0].Names[0] = "changed"
 	c.wantGet(sample("one"))
 }
@@ -189,11 +164,11 @@ func testOwnCopy(c *checking) {
 func testKeys(c *checking) {
 	for _, key := range []string{"", ".", "..", "../one", "a/b", "a b", "ü", "a\x00", strings.Repeat("k", 129)} {
 		if err := c.index.Put(c.ctx, sample(key)); !errors.Is(err, core.ErrInvalid) {
-			c.faultf("Put %q: got error %v, want %s", key, err, core.ErrInvalid)
+			c.Faultf("Put %q: got error %v, want %s", key, err, core.ErrInvalid)
 		}
 	}
 	if got := c.keys(); got != "" {
-		c.faultf("List has %s", got)
+		c.Faultf("List has %s", got)
 	}
 	c.put(sample(strings.Repeat("k", 128)))
 	c.put(sample("Az09_-"))
@@ -208,7 +183,7 @@ func testBounds(c *checking) {
 		e := sample("one")
 		change(&e, strings.Repeat("x", dependency.MaxText+1))
 		if err := c.index.Put(c.ctx, e); !errors.Is(err, core.ErrInvalid) {
-			c.faultf("Put of %d bytes: got error %v, want %s", dependency.MaxText+1, err, core.ErrInvalid)
+			c.Faultf("Put of %d bytes: got error %v, want %s", dependency.MaxText+1, err, core.ErrInvalid)
 		}
 		c.wantGet(sample("one"))
 	}
@@ -221,7 +196,7 @@ func testBounds(c *checking) {
 func testTouch(c *checking) {
 	c.put(sample("one"))
 	c.put(sample("two"))
-	c.must("Touch", c.index.Touch(c.ctx, "one", at(5)))
+	c.Must("Touch", c.index.Touch(c.ctx, "one", at(5)))
 	want := sample("one")
 	want.Used = at(5)
 	c.wantGet(want)
@@ -231,7 +206,7 @@ func testTouch(c *checking) {
 func testTouchEarlier(c *checking) {
 	c.put(sample("one"))
 	for _, used := range []time.Time{at(1), at(2), {}} {
-		c.must("Touch", c.index.Touch(c.ctx, "one", used))
+		c.Must("Touch", c.index.Touch(c.ctx, "one", used))
 		c.wantGet(sample("one"))
 	}
 }
@@ -240,46 +215,46 @@ func testTouchUnknown(c *checking) {
 	c.put(sample("one"))
 	for _, key := range []string{"two", "", "../one"} {
 		if err := c.index.Touch(c.ctx, key, at(5)); !errors.Is(err, core.ErrNotFound) {
-			c.faultf("Touch %q: got error %v, want %s", key, err, core.ErrNotFound)
+			c.Faultf("Touch %q: got error %v, want %s", key, err, core.ErrNotFound)
 		}
 	}
 	if got := c.keys(); got != "one" {
-		c.faultf("List has %s", got)
+		c.Faultf("List has %s", got)
 	}
 }
 
 func testDelete(c *checking) {
 	c.put(sample("one"))
 	c.put(sample("two"))
-	c.must("Delete", c.index.Delete(c.ctx, "one"))
+	c.Must("Delete", c.index.Delete(c.ctx, "one"))
 	if _, err := c.index.Get(c.ctx, "one"); !errors.Is(err, core.ErrNotFound) {
-		c.faultf("Get after Delete: got error %v, want %s", err, core.ErrNotFound)
+		c.Faultf("Get after Delete: got error %v, want %s", err, core.ErrNotFound)
 	}
 	if got := c.keys(); got != "two" {
-		c.faultf("List has %s", got)
+		c.Faultf("List has %s", got)
 	}
-	c.must("Delete again", c.index.Delete(c.ctx, "one"))
-	c.must("Delete of an unknown key", c.index.Delete(c.ctx, "unknown"))
+	c.Must("Delete again", c.index.Delete(c.ctx, "one"))
+	c.Must("Delete of an unknown key", c.index.Delete(c.ctx, "unknown"))
 }
 
 func testList(c *checking) {
 	if got := c.keys(); got != "" {
-		c.faultf("an empty index lists %s", got)
+		c.Faultf("an empty index lists %s", got)
 	}
 	for _, key := range []string{"b", "c", "a"} {
 		c.put(sample(key))
 	}
 	if got := c.keys(); got != "a b c" {
-		c.faultf("List has %s", got)
+		c.Faultf("List has %s", got)
 	}
 }
 
 func testListBrief(c *checking) {
 	c.put(sample("one"))
 	list, err := c.index.List(c.ctx)
-	c.must("List", err)
+	c.Must("List", err)
 	if len(list) != 1 || !same(list[0], dependency.Brief(sample("one"))) {
-		c.faultf("List returned %+v", list)
+		c.Faultf("List returned %+v", list)
 	}
 }
 
@@ -296,7 +271,7 @@ func testConcurrent(c *checking) {
 	}
 	group.Wait()
 	if got := c.keys(); got != "shared" {
-		c.faultf("List has %s", got)
+		c.Faultf("List has %s", got)
 	}
 }
 
@@ -307,14 +282,14 @@ func (c *checking) share(name string) {
 	c.put(shared)
 	own := sample("own-" + name)
 	c.put(own)
-	c.must("Touch", c.index.Touch(c.ctx, own.Key, at(5)))
+	c.Must("Touch", c.index.Touch(c.ctx, own.Key, at(5)))
 	own.Used = at(5)
 	c.wantGet(own)
 	got, err := c.index.Get(c.ctx, "shared")
-	c.must("Get of a key that others put", err)
+	c.Must("Get of a key that others put", err)
 	if got.Folder != got.Lock {
-		c.faultf("a mixture was returned: %+v", got)
+		c.Faultf("a mixture was returned: %+v", got)
 	}
 	_ = c.keys()
-	c.must("Delete", c.index.Delete(c.ctx, own.Key))
+	c.Must("Delete", c.index.Delete(c.ctx, own.Key))
 }

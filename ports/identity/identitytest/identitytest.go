@@ -5,8 +5,6 @@ package identitytest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/identity"
+	"github.com/boxwright/boxwright/ports/internal/findings"
 )
 
 // Harness opens the store to check.
@@ -59,53 +58,20 @@ func (c Check) Faults(t *testing.T, h Harness) []string {
 	dir := t.TempDir()
 	open := func() identity.Store { return h.Open(t, dir) }
 	k := &checking{Store: open(), ctx: t.Context(), open: open}
-	func() {
-		defer func() {
-			if caught := recover(); caught != nil && caught != (stop{}) {
-				panic(caught)
-			}
-		}()
-		c.test(k)
-	}()
-	return k.faults
+	return k.Of(func() { c.test(k) })
 }
-
-// stop ends a check that cannot go on.
-type stop struct{}
 
 // checking is one check at work.
 type checking struct {
+	findings.Findings
 	identity.Store
 	ctx  context.Context //nolint:containedctx // it lives as long as one check
 	open func() identity.Store
-
-	mu     sync.Mutex
-	faults []string
-}
-
-func (c *checking) faultf(format string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.faults = append(c.faults, fmt.Sprintf(format, args...))
-}
-
-// must ends the check if something that it builds on fails.
-func (c *checking) must(what string, err error) {
-	if err != nil {
-		c.faultf("%s: %v", what, err)
-		panic(stop{})
-	}
-}
-
-func (c *checking) wantKind(what string, err error, kind core.Kind) {
-	if !errors.Is(err, kind) {
-		c.faultf("%s: got error %v, want %s", what, err, kind)
-	}
 }
 
 func (c *checking) want(what string, got, want any) {
 	if !reflect.DeepEqual(inUTC(got), inUTC(want)) {
-		c.faultf("%s is %+v, not %+v", what, got, want)
+		c.Faultf("%s is %+v, not %+v", what, got, want)
 	}
 }
 
@@ -169,14 +135,14 @@ func key(id, owner string) core.Key {
 
 // annAndBob are two users.
 func (c *checking) annAndBob() {
-	c.must("AddUser", c.AddUser(c.ctx, user("ann")))
-	c.must("AddUser", c.AddUser(c.ctx, user("bob")))
+	c.Must("AddUser", c.AddUser(c.ctx, user("ann")))
+	c.Must("AddUser", c.AddUser(c.ctx, user("bob")))
 }
 
-func (c *checking) addKey(k core.Key) { c.must("AddKey "+k.ID, c.AddKey(c.ctx, k)) }
+func (c *checking) addKey(k core.Key) { c.Must("AddKey "+k.ID, c.AddKey(c.ctx, k)) }
 
 func (c *checking) wantKey(want core.Key) {
 	got, _, err := c.Key(c.ctx, want.ID)
-	c.must("Key "+want.ID, err)
+	c.Must("Key "+want.ID, err)
 	c.want("key "+want.ID, got, want)
 }

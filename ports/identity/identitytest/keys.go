@@ -36,21 +36,21 @@ func testAddKey(c *checking) {
 		c.wantKey(k)
 	}
 	_, u, err := c.Key(c.ctx, "k2")
-	c.must("Key", err)
+	c.Must("Key", err)
 	c.want("the user of k2", u, user("bob"))
 }
 
 func testFaultyKey(c *checking) {
 	c.annAndBob()
 	c.addKey(key("k1", "ann"))
-	c.wantKind("AddKey of an id that there is", c.AddKey(c.ctx, key("k1", "bob")), core.ErrInvalid)
-	c.wantKind("AddKey of nobody's", c.AddKey(c.ctx, key("k2", "carl")), core.ErrNotFound)
+	c.WantKind("AddKey of an id that there is", c.AddKey(c.ctx, key("k1", "bob")), core.ErrInvalid)
+	c.WantKind("AddKey of nobody's", c.AddKey(c.ctx, key("k2", "carl")), core.ErrNotFound)
 	scoped := key("k3", "ann")
 	scoped.Scopes = []core.Scope{"all"}
 	labelled := key("k4", "ann")
 	labelled.Label = "two\nlines"
 	for _, k := range []core.Key{key("", "ann"), key("K_", "ann"), scoped, labelled} {
-		c.wantKind("AddKey of a faulty one", c.AddKey(c.ctx, k), core.ErrInvalid)
+		c.WantKind("AddKey of a faulty one", c.AddKey(c.ctx, k), core.ErrInvalid)
 	}
 	c.wantKeys("", "k1")
 	c.wantKey(key("k1", "ann"))
@@ -60,7 +60,7 @@ func testUnknownKey(c *checking) {
 	c.annAndBob()
 	for _, id := range []string{"", "k1"} {
 		_, _, err := c.Key(c.ctx, id)
-		c.wantKind("Key", err, core.ErrNotFound)
+		c.WantKind("Key", err, core.ErrNotFound)
 	}
 }
 
@@ -71,22 +71,22 @@ func testOwnKey(c *checking) {
 	c.addKey(k)
 	k.Scopes[0] = core.ScopeAdmin
 	got, _, err := c.Key(c.ctx, "k1")
-	c.must("Key", err)
+	c.Must("Key", err)
 	c.want("the scope", got.Scopes[0], core.ScopeRun)
 	got.Scopes[0] = core.ScopeAdmin
 	list, err := c.Keys(c.ctx, "")
-	c.must("Keys", err)
+	c.Must("Keys", err)
 	c.want("the scope", list[0].Scopes[0], core.ScopeRun)
 	list[0].Scopes[0] = core.ScopeAdmin
 	got, _, err = c.Key(c.ctx, "k1")
-	c.must("Key", err)
+	c.Must("Key", err)
 	c.want("the scope", got.Scopes[0], core.ScopeRun)
 }
 
 func testUpdateKey(c *checking) {
 	c.annAndBob()
 	c.addKey(key("k1", "ann"))
-	c.must("UpdateKey", c.UpdateKey(c.ctx, "k1", func(k *core.Key) error {
+	c.Must("UpdateKey", c.UpdateKey(c.ctx, "k1", func(k *core.Key) error {
 		c.want("what change sees", *k, key("k1", "ann"))
 		*k = key("k2", "bob")
 		k.Created, k.Label, k.Revoked, k.Used = at(8), "new", at(9), at(7)
@@ -104,11 +104,11 @@ func testUpdateKeyRefused(c *checking) {
 	no := errors.New("no")
 	refused := func(k *core.Key) error { k.Label = "x"; return no }
 	if err := c.UpdateKey(c.ctx, "k1", refused); !errors.Is(err, no) {
-		c.faultf("UpdateKey returned %v", err)
+		c.Faultf("UpdateKey returned %v", err)
 	}
-	c.wantKind("UpdateKey of an unknown one", c.UpdateKey(c.ctx, "k2", func(*core.Key) error { return nil }), core.ErrNotFound)
+	c.WantKind("UpdateKey of an unknown one", c.UpdateKey(c.ctx, "k2", func(*core.Key) error { return nil }), core.ErrNotFound)
 	faulty := func(k *core.Key) error { k.Scopes = []core.Scope{"all"}; return nil }
-	c.wantKind("UpdateKey to a faulty one", c.UpdateKey(c.ctx, "k1", faulty), core.ErrInvalid)
+	c.WantKind("UpdateKey to a faulty one", c.UpdateKey(c.ctx, "k1", faulty), core.ErrInvalid)
 	c.wantKey(key("k1", "ann"))
 }
 
@@ -118,8 +118,8 @@ func testReplaceKey(c *checking) {
 	soon.Expires = at(4)
 	c.addKey(key("k1", "ann"))
 	c.addKey(soon)
-	c.must("ReplaceKey", c.ReplaceKey(c.ctx, "k1", key("n1", "ann"), at(5)))
-	c.must("ReplaceKey", c.ReplaceKey(c.ctx, "k2", key("n2", "ann"), at(5)))
+	c.Must("ReplaceKey", c.ReplaceKey(c.ctx, "k1", key("n1", "ann"), at(5)))
+	c.Must("ReplaceKey", c.ReplaceKey(c.ctx, "k2", key("n2", "ann"), at(5)))
 	want := key("k1", "ann")
 	want.ReplacedBy, want.Expires, soon.ReplacedBy = "n1", at(5), "n2"
 	for _, k := range []core.Key{want, soon, key("n1", "ann"), key("n2", "ann")} {
@@ -135,11 +135,11 @@ func testReplaceKeyRefused(c *checking) {
 	c.addKey(gone)
 	faulty := key("n1", "ann")
 	faulty.Scopes = []core.Scope{"all"}
-	c.wantKind("ReplaceKey of an unknown one", c.ReplaceKey(c.ctx, "k9", key("n1", "ann"), at(5)), core.ErrNotFound)
-	c.wantKind("ReplaceKey of a revoked one", c.ReplaceKey(c.ctx, "k2", key("n1", "ann"), at(5)), core.ErrInvalid)
-	c.wantKind("ReplaceKey by another's", c.ReplaceKey(c.ctx, "k1", key("n1", "bob"), at(5)), core.ErrInvalid)
-	c.wantKind("ReplaceKey by a faulty one", c.ReplaceKey(c.ctx, "k1", faulty, at(5)), core.ErrInvalid)
-	c.wantKind("ReplaceKey by one that there is", c.ReplaceKey(c.ctx, "k1", key("k2", "ann"), at(5)), core.ErrInvalid)
+	c.WantKind("ReplaceKey of an unknown one", c.ReplaceKey(c.ctx, "k9", key("n1", "ann"), at(5)), core.ErrNotFound)
+	c.WantKind("ReplaceKey of a revoked one", c.ReplaceKey(c.ctx, "k2", key("n1", "ann"), at(5)), core.ErrInvalid)
+	c.WantKind("ReplaceKey by another's", c.ReplaceKey(c.ctx, "k1", key("n1", "bob"), at(5)), core.ErrInvalid)
+	c.WantKind("ReplaceKey by a faulty one", c.ReplaceKey(c.ctx, "k1", faulty, at(5)), core.ErrInvalid)
+	c.WantKind("ReplaceKey by one that there is", c.ReplaceKey(c.ctx, "k1", key("k2", "ann"), at(5)), core.ErrInvalid)
 	c.wantKey(key("k1", "ann"))
 	c.wantKeys("", "k1 k2")
 }
@@ -149,14 +149,14 @@ func testReplacedOnce(c *checking) {
 	c.addKey(key("k1", "ann"))
 	won := atOnce(8, func(i int) error { return c.ReplaceKey(c.ctx, "k1", key(fmt.Sprintf("n%d", i), "ann"), at(5)) })
 	list, err := c.Keys(c.ctx, "")
-	c.must("Keys", err)
+	c.Must("Keys", err)
 	c.want("how many replaced it", won, 1)
 	c.want("how many keys there are", len(list), 2)
 }
 
 func (c *checking) wantKeys(owner, want string) {
 	list, err := c.Keys(c.ctx, owner)
-	c.must("Keys", err)
+	c.Must("Keys", err)
 	c.want("the keys of "+owner, names(list, func(k core.Key) string { return k.ID }), want)
 }
 
@@ -176,8 +176,8 @@ func testTouch(c *checking) {
 	c.annAndBob()
 	c.addKey(key("k1", "ann"))
 	c.addKey(key("k2", "ann"))
-	c.must("Touch", c.Touch(c.ctx, map[string]time.Time{"k1": at(5), "k9": at(5)}))
-	c.must("Touch", c.Touch(c.ctx, map[string]time.Time{"k1": at(4), "k2": at(6)}))
+	c.Must("Touch", c.Touch(c.ctx, map[string]time.Time{"k1": at(5), "k9": at(5)}))
+	c.Must("Touch", c.Touch(c.ctx, map[string]time.Time{"k1": at(4), "k2": at(6)}))
 	first, second := key("k1", "ann"), key("k2", "ann")
 	first.Used, second.Used = at(5), at(6)
 	c.wantKey(first)

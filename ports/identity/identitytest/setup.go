@@ -26,14 +26,14 @@ func token(n byte) (hash [32]byte) {
 	return hash
 }
 
-func (c *checking) offer(n byte) { c.must("Offer", c.Offer(c.ctx, token(n), at(10))) }
+func (c *checking) offer(n byte) { c.Must("Offer", c.Offer(c.ctx, token(n), at(10))) }
 
 func testRedeem(c *checking) {
 	c.annAndBob()
 	c.offer(1)
-	c.must("Redeem", c.Redeem(c.ctx, token(1), at(9), admin(), key("k1", "root")))
+	c.Must("Redeem", c.Redeem(c.ctx, token(1), at(9), admin(), key("k1", "root")))
 	k, u, err := c.Key(c.ctx, "k1")
-	c.must("Key", err)
+	c.Must("Key", err)
 	c.want("the key", k, key("k1", "root"))
 	c.want("its user", u, admin())
 }
@@ -47,20 +47,20 @@ func testRedeemOnce(c *checking) {
 	})
 	c.want("how many redeemed it", won, 1)
 	list, err := c.Users(c.ctx)
-	c.must("Users", err)
+	c.Must("Users", err)
 	c.want("how many users there are", len(list), 1)
-	c.must("RemoveUser", c.RemoveUser(c.ctx, list[0].ID))
-	c.wantKind("Redeem once more", c.Redeem(c.ctx, token(1), at(9), admin(), key("k1", "root")), core.ErrDenied)
+	c.Must("RemoveUser", c.RemoveUser(c.ctx, list[0].ID))
+	c.WantKind("Redeem once more", c.Redeem(c.ctx, token(1), at(9), admin(), key("k1", "root")), core.ErrDenied)
 }
 
 func testNotRedeemed(c *checking) {
 	redeem := func(n byte, minute int) error {
 		return c.Redeem(c.ctx, token(n), at(minute), admin(), key("k1", "root"))
 	}
-	c.wantKind("Redeem of none", redeem(0, 9), core.ErrDenied)
+	c.WantKind("Redeem of none", redeem(0, 9), core.ErrDenied)
 	c.offer(1)
-	c.wantKind("Redeem of another", redeem(2, 9), core.ErrDenied)
-	c.wantKind("Redeem too late", redeem(1, 10), core.ErrDenied)
+	c.WantKind("Redeem of another", redeem(2, 9), core.ErrDenied)
+	c.WantKind("Redeem too late", redeem(1, 10), core.ErrDenied)
 	c.wantUsers("")
 }
 
@@ -70,26 +70,26 @@ func testRedeemFaulty(c *checking) {
 	c.offer(1)
 	taken := admin()
 	taken.Name = "ann"
-	c.wantKind("Redeem with a name that there is", c.Redeem(c.ctx, token(1), at(9), taken, key("k2", "root")), core.ErrInvalid)
-	c.wantKind("Redeem with a key that there is", c.Redeem(c.ctx, token(1), at(9), admin(), key("k1", "root")), core.ErrInvalid)
+	c.WantKind("Redeem with a name that there is", c.Redeem(c.ctx, token(1), at(9), taken, key("k2", "root")), core.ErrInvalid)
+	c.WantKind("Redeem with a key that there is", c.Redeem(c.ctx, token(1), at(9), admin(), key("k1", "root")), core.ErrInvalid)
 	c.wantUsers("ann bob")
-	c.must("Redeem after that", c.Redeem(c.ctx, token(1), at(9), admin(), key("k2", "root")))
+	c.Must("Redeem after that", c.Redeem(c.ctx, token(1), at(9), admin(), key("k2", "root")))
 }
 
 func testOfferAgain(c *checking) {
 	c.offer(1)
 	c.offer(2)
-	c.wantKind("Redeem of the one before", c.Redeem(c.ctx, token(1), at(9), admin(), key("k1", "root")), core.ErrDenied)
-	c.must("Redeem", c.Redeem(c.ctx, token(2), at(9), admin(), key("k1", "root")))
+	c.WantKind("Redeem of the one before", c.Redeem(c.ctx, token(1), at(9), admin(), key("k1", "root")), core.ErrDenied)
+	c.Must("Redeem", c.Redeem(c.ctx, token(2), at(9), admin(), key("k1", "root")))
 }
 
 func testOfferLate(c *checking) {
 	c.offer(1)
 	there := admin()
 	there.Disabled = true
-	c.must("AddUser", c.AddUser(c.ctx, there))
-	c.wantKind("Offer", c.Offer(c.ctx, token(2), at(10)), core.ErrInvalid)
+	c.Must("AddUser", c.AddUser(c.ctx, there))
+	c.WantKind("Offer", c.Offer(c.ctx, token(2), at(10)), core.ErrInvalid)
 	second := core.User{ID: "u-x", Name: "x", Role: core.RoleAdmin}
-	c.wantKind("Redeem", c.Redeem(c.ctx, token(1), at(9), second, key("k1", "x")), core.ErrDenied)
+	c.WantKind("Redeem", c.Redeem(c.ctx, token(1), at(9), second, key("k1", "x")), core.ErrDenied)
 	c.wantUsers("root")
 }

@@ -37,13 +37,13 @@ func record(minute int, who, action string) core.AuditRecord {
 
 func (c *checking) append(list ...core.AuditRecord) {
 	for _, r := range list {
-		c.must("Append", c.Append(c.ctx, r))
+		c.Must("Append", c.Append(c.ctx, r))
 	}
 }
 
 func (c *checking) wantRecords(who string, before time.Time, limit int, want string) {
 	list, err := c.Records(c.ctx, who, before, limit)
-	c.must("Records", err)
+	c.Must("Records", err)
 	c.want("the records of "+who, names(list, func(r core.AuditRecord) string { return r.Action }), want)
 }
 
@@ -54,9 +54,9 @@ func testAppend(c *checking) {
 	}
 	c.append(full)
 	list, err := c.Records(c.ctx, full.Principal, time.Time{}, 9)
-	c.must("Records", err)
+	c.Must("Records", err)
 	if len(list) != 1 {
-		c.faultf("%d records are there", len(list))
+		c.Faultf("%d records are there", len(list))
 		return
 	}
 	c.want("the record", list[0], full)
@@ -75,27 +75,27 @@ func testRecordPages(c *checking) {
 	c.wantRecords("ann", at(3), 1, "b")
 	c.wantRecords("", at(2), 9, "a")
 	_, err := c.Records(c.ctx, "ann", time.Time{}, 0)
-	c.wantKind("Records of none", err, core.ErrInvalid)
+	c.WantKind("Records of none", err, core.ErrInvalid)
 }
 
 func testAppendAtOnce(c *checking) {
 	c.want("how many were appended", atOnce(20, func(i int) error { return c.Append(c.ctx, record(i%3, "ann", "x")) }), 20)
 	list, err := c.Records(c.ctx, "ann", time.Time{}, 99)
-	c.must("Records", err)
+	c.Must("Records", err)
 	c.want("how many are there", len(list), 20)
 }
 
 func testSweepRecords(c *checking) {
 	c.append(record(1, "ann", "a"), record(2, "bob", "b"), record(3, "ann", "c"))
 	n, err := c.SweepRecords(c.ctx, at(3))
-	c.must("SweepRecords", err)
+	c.Must("SweepRecords", err)
 	c.want("how many were forgotten", n, 2)
 	c.wantRecords("", time.Time{}, 9, "c")
 }
 
 func (c *checking) wantSpent(owner string, window time.Time, more, want time.Duration) {
 	got, err := c.Spend(c.ctx, owner, window, more)
-	c.must("Spend", err)
+	c.Must("Spend", err)
 	c.want("what "+owner+" spent", got, want)
 }
 
@@ -116,7 +116,7 @@ func testSpendAtOnce(c *checking) {
 func testSweepSpending(c *checking) {
 	c.wantSpent("ann", at(1), time.Second, time.Second)
 	c.wantSpent("ann", at(2), time.Second, time.Second)
-	c.must("SweepSpending", c.SweepSpending(c.ctx, at(2)))
+	c.Must("SweepSpending", c.SweepSpending(c.ctx, at(2)))
 	c.wantSpent("ann", at(1), 0, 0)
 	c.wantSpent("ann", at(2), 0, time.Second)
 }
@@ -125,17 +125,17 @@ func held(run, owner string, bytes int64) core.Holding {
 	return core.Holding{Run: run, Owner: owner, Bytes: bytes, Since: at(1)}
 }
 
-func (c *checking) hold(h core.Holding) { c.must("Hold", c.Hold(c.ctx, h, 0)) }
+func (c *checking) hold(h core.Holding) { c.Must("Hold", c.Hold(c.ctx, h, 0)) }
 
 func (c *checking) wantHolding(want core.Holding) {
 	got, err := c.Holding(c.ctx, want.Run)
-	c.must("Holding", err)
+	c.Must("Holding", err)
 	c.want("the holding", got, want)
 }
 
 func testHold(c *checking) {
 	_, err := c.Holding(c.ctx, "r1")
-	c.wantKind("Holding of an unknown run", err, core.ErrNotFound)
+	c.WantKind("Holding of an unknown run", err, core.ErrNotFound)
 	c.hold(held("r1", "ann", 5))
 	c.wantHolding(held("r1", "ann", 5))
 	later := held("r1", "ann", 7)
@@ -151,19 +151,19 @@ func testHold(c *checking) {
 func testHoldFull(c *checking) {
 	c.hold(held("r1", "ann", 5))
 	c.hold(held("r2", "bob", 1000))
-	c.wantKind("Hold of too much", c.Hold(c.ctx, held("r3", "ann", 6), 10), core.ErrExhausted)
-	c.wantKind("Hold of more", c.Hold(c.ctx, held("r1", "ann", 6), 10), core.ErrExhausted)
+	c.WantKind("Hold of too much", c.Hold(c.ctx, held("r3", "ann", 6), 10), core.ErrExhausted)
+	c.WantKind("Hold of more", c.Hold(c.ctx, held("r1", "ann", 6), 10), core.ErrExhausted)
 	_, err := c.Holding(c.ctx, "r3")
-	c.wantKind("Holding of what was refused", err, core.ErrNotFound)
+	c.WantKind("Holding of what was refused", err, core.ErrNotFound)
 	c.wantHolding(held("r1", "ann", 5))
-	c.must("Hold of just enough", c.Hold(c.ctx, held("r3", "ann", 5), 10))
-	c.must("Hold of nothing", c.Hold(c.ctx, held("r4", "ann", 0), 5))
-	c.must("Hold that gives back", c.Hold(c.ctx, held("r1", "ann", -1), 5))
+	c.Must("Hold of just enough", c.Hold(c.ctx, held("r3", "ann", 5), 10))
+	c.Must("Hold of nothing", c.Hold(c.ctx, held("r4", "ann", 0), 5))
+	c.Must("Hold that gives back", c.Hold(c.ctx, held("r1", "ann", -1), 5))
 }
 
 func testHoldAnothers(c *checking) {
 	c.hold(held("r1", "ann", 5))
-	c.wantKind("Hold of another's", c.Hold(c.ctx, held("r1", "bob", 1), 0), core.ErrInvalid)
+	c.WantKind("Hold of another's", c.Hold(c.ctx, held("r1", "bob", 1), 0), core.ErrInvalid)
 	c.wantHolding(held("r1", "ann", 5))
 }
 
@@ -173,7 +173,7 @@ func testHoldAtOnce(c *checking) {
 
 func (c *checking) wantHoldings(owner, want string) {
 	list, err := c.Holdings(c.ctx, owner)
-	c.must("Holdings", err)
+	c.Must("Holdings", err)
 	c.want("what "+owner+" keeps", names(list, func(h core.Holding) string { return h.Run }), want)
 }
 
@@ -191,7 +191,7 @@ func testHoldings(c *checking) {
 func testRelease(c *checking) {
 	c.hold(held("r1", "ann", 1))
 	c.hold(held("r2", "ann", 1))
-	c.must("Release", c.Release(c.ctx, "r1"))
-	c.must("Release of an unknown one", c.Release(c.ctx, "r1"))
+	c.Must("Release", c.Release(c.ctx, "r1"))
+	c.Must("Release of an unknown one", c.Release(c.ctx, "r1"))
 	c.wantHoldings("ann", "r2")
 }

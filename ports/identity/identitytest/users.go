@@ -25,57 +25,57 @@ func userChecks() []Check {
 
 func testAddUser(c *checking) {
 	full := core.User{ID: "u-ann", Name: "Änn", Role: core.RoleAdmin, Disabled: true, Created: at(3)}
-	c.must("AddUser", c.AddUser(c.ctx, full))
+	c.Must("AddUser", c.AddUser(c.ctx, full))
 	got, err := c.User(c.ctx, "u-ann")
-	c.must("User", err)
+	c.Must("User", err)
 	c.want("the user", got, full)
 }
 
 func testUserTwice(c *checking) {
 	c.annAndBob()
 	for _, twice := range []core.User{user("ann"), {ID: "u-ann", Name: "x", Role: core.RoleUser}, {ID: "y", Name: "ANN", Role: core.RoleUser}} {
-		c.wantKind("AddUser "+twice.ID+" "+twice.Name, c.AddUser(c.ctx, twice), core.ErrInvalid)
+		c.WantKind("AddUser "+twice.ID+" "+twice.Name, c.AddUser(c.ctx, twice), core.ErrInvalid)
 	}
 	c.wantUsers("ann bob")
 }
 
 func (c *checking) wantUsers(want string) {
 	list, err := c.Users(c.ctx)
-	c.must("Users", err)
+	c.Must("Users", err)
 	c.want("the list", names(list, func(u core.User) string { return u.Name }), want)
 }
 
 func testFaultyUser(c *checking) {
 	for _, faulty := range []core.User{{}, {ID: "u", Name: "n"}, {ID: "u", Role: core.RoleUser}, {ID: "u", Name: "a b", Role: core.RoleUser}, {Name: "n", Role: core.RoleUser}} {
-		c.wantKind("AddUser of a faulty one", c.AddUser(c.ctx, faulty), core.ErrInvalid)
+		c.WantKind("AddUser of a faulty one", c.AddUser(c.ctx, faulty), core.ErrInvalid)
 	}
 	c.wantUsers("")
 }
 
 func testFindUser(c *checking) {
 	c.annAndBob()
-	c.must("AddUser", c.AddUser(c.ctx, core.User{ID: "bob", Name: "carl", Role: core.RoleUser}))
+	c.Must("AddUser", c.AddUser(c.ctx, core.User{ID: "bob", Name: "carl", Role: core.RoleUser}))
 	for asked, want := range map[string]string{"u-ann": "u-ann", "ann": "u-ann", "ANN": "u-ann", "bob": "bob", "u-bob": "u-bob", "carl": "bob"} {
 		got, err := c.User(c.ctx, asked)
 		if err != nil || got.ID != want {
-			c.faultf("User %q is %q, %v; not %q", asked, got.ID, err, want)
+			c.Faultf("User %q is %q, %v; not %q", asked, got.ID, err, want)
 		}
 	}
 	for _, unknown := range []string{"", "dora", "u-"} {
 		_, err := c.User(c.ctx, unknown)
-		c.wantKind("User "+unknown, err, core.ErrNotFound)
+		c.WantKind("User "+unknown, err, core.ErrNotFound)
 	}
 }
 
 func testUpdateUser(c *checking) {
 	c.annAndBob()
-	c.must("UpdateUser", c.UpdateUser(c.ctx, "u-ann", func(u *core.User) error {
+	c.Must("UpdateUser", c.UpdateUser(c.ctx, "u-ann", func(u *core.User) error {
 		c.want("what change sees", *u, user("ann"))
 		*u = core.User{ID: "other", Name: "Ann", Role: core.RoleAdmin, Disabled: true, Created: at(9)}
 		return nil
 	}))
 	got, err := c.User(c.ctx, "u-ann")
-	c.must("User", err)
+	c.Must("User", err)
 	c.want("the user", got, core.User{ID: "u-ann", Name: "Ann", Role: core.RoleAdmin, Disabled: true, Created: at(1)})
 }
 
@@ -93,17 +93,17 @@ func testUpdateUserRefused(c *checking) {
 		{"u-ann", func(u *core.User) error { u.Role = "king"; return nil }, core.ErrInvalid},
 	} {
 		if err := c.UpdateUser(c.ctx, tt.id, tt.change); !errors.Is(err, tt.want) {
-			c.faultf("UpdateUser %s: got %v, want %v", tt.id, err, tt.want)
+			c.Faultf("UpdateUser %s: got %v, want %v", tt.id, err, tt.want)
 		}
 	}
 	got, err := c.User(c.ctx, "u-ann")
-	c.must("User", err)
+	c.Must("User", err)
 	c.want("the user", got, user("ann"))
 }
 
 func testListUsers(c *checking) {
 	for _, name := range []string{"carl", "Bob", "ann"} {
-		c.must("AddUser", c.AddUser(c.ctx, user(name)))
+		c.Must("AddUser", c.AddUser(c.ctx, user(name)))
 	}
 	c.wantUsers("ann Bob carl")
 }
@@ -112,11 +112,11 @@ func testRemoveUser(c *checking) {
 	c.annAndBob()
 	c.addKey(key("k1", "ann"))
 	c.addKey(key("k2", "bob"))
-	c.must("RemoveUser", c.RemoveUser(c.ctx, "u-ann"))
-	c.must("RemoveUser of an unknown one", c.RemoveUser(c.ctx, "u-ann"))
+	c.Must("RemoveUser", c.RemoveUser(c.ctx, "u-ann"))
+	c.Must("RemoveUser of an unknown one", c.RemoveUser(c.ctx, "u-ann"))
 	c.wantUsers("bob")
 	_, _, err := c.Key(c.ctx, "k1")
-	c.wantKind("Key of a removed user", err, core.ErrNotFound)
+	c.WantKind("Key of a removed user", err, core.ErrNotFound)
 	c.wantKeys("", "k2")
 }
 
@@ -125,12 +125,12 @@ func testUsersAtOnce(c *checking) {
 		return c.AddUser(c.ctx, core.User{ID: fmt.Sprint("u", i), Name: "one", Role: core.RoleUser})
 	})
 	c.want("how many added one name", won, 1)
-	c.must("AddUser", c.AddUser(c.ctx, user("n")))
+	c.Must("AddUser", c.AddUser(c.ctx, user("n")))
 	atOnce(8, func(int) error {
 		return c.UpdateUser(c.ctx, "u-n", func(u *core.User) error { u.Name += "x"; return nil })
 	})
 	got, err := c.User(c.ctx, "u-n")
-	c.must("User", err)
+	c.Must("User", err)
 	c.want("the name", got.Name, "nxxxxxxxx")
 }
 
@@ -139,11 +139,11 @@ func testUsersShared(c *checking) {
 	c.annAndBob()
 	c.addKey(key("k1", "ann"))
 	if _, u, err := other.Key(c.ctx, "k1"); err != nil || u.Name != "ann" {
-		c.faultf("the other sees %+v, %v", u, err)
+		c.Faultf("the other sees %+v, %v", u, err)
 	}
-	c.must("RemoveUser", other.RemoveUser(c.ctx, "u-bob"))
+	c.Must("RemoveUser", other.RemoveUser(c.ctx, "u-bob"))
 	c.wantUsers("ann")
-	c.must("Touch", other.Touch(c.ctx, map[string]time.Time{"k1": at(5)}))
+	c.Must("Touch", other.Touch(c.ctx, map[string]time.Time{"k1": at(5)}))
 	used := key("k1", "ann")
 	used.Used = at(5)
 	c.wantKey(used)

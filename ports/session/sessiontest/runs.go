@@ -37,13 +37,13 @@ func RunsChecks() []Check {
 }
 
 func (c *checking) put(r core.Run) core.Run {
-	c.must("Put "+r.ID, c.Runs.Put(c.ctx, r))
+	c.Must("Put "+r.ID, c.Runs.Put(c.ctx, r))
 	return r
 }
 
 func (c *checking) wantRun(owner string, want core.Run) {
 	got, err := c.Runs.Get(c.ctx, owner, want.ID)
-	c.must("Get "+want.ID, err)
+	c.Must("Get "+want.ID, err)
 	c.wantSame("Get", got, want)
 }
 
@@ -51,13 +51,13 @@ func runIDs(list []core.Run) string { return ids(list, func(r core.Run) string {
 
 func (c *checking) list(owner string, before time.Time, limit int) []core.Run {
 	list, err := c.Runs.List(c.ctx, owner, before, limit)
-	c.must("List", err)
+	c.Must("List", err)
 	return list
 }
 
 func (c *checking) wantUnderWay(want string) {
 	list, err := c.Runs.UnderWay(c.ctx)
-	c.must("UnderWay", err)
+	c.Must("UnderWay", err)
 	c.wantText("UnderWay", runIDs(list), want)
 }
 
@@ -85,7 +85,7 @@ func testPutBack(c *checking) {
 	}
 	refused := func(now core.Run, states ...core.RunState) {
 		for _, s := range states {
-			c.wantKind(fmt.Sprintf("Put as %q of one that is %s", s, now.State), c.Runs.Put(c.ctx, state(s)), core.ErrInvalid)
+			c.WantKind(fmt.Sprintf("Put as %q of one that is %s", s, now.State), c.Runs.Put(c.ctx, state(s)), core.ErrInvalid)
 			c.wantRun("ann", now)
 		}
 	}
@@ -98,7 +98,7 @@ func testPutBack(c *checking) {
 
 func testPutIDs(c *checking) {
 	for _, id := range []string{"", ".", "../x", "a b", "a\x00", "ü", strings.Repeat("r", 65)} {
-		c.wantKind(fmt.Sprintf("Put of %q", id), c.Runs.Put(c.ctx, sampleRun(id)), core.ErrInvalid)
+		c.WantKind(fmt.Sprintf("Put of %q", id), c.Runs.Put(c.ctx, sampleRun(id)), core.ErrInvalid)
 	}
 	c.wantText("List", runIDs(c.list("", time.Time{}, 10)), "")
 }
@@ -107,14 +107,14 @@ func testPutAnothers(c *checking) {
 	r := c.put(sampleRun("r"))
 	bobs := ended(r, 1)
 	bobs.Owner = "bob"
-	c.wantKind("Put of another's", c.Runs.Put(c.ctx, bobs), core.ErrInvalid)
+	c.WantKind("Put of another's", c.Runs.Put(c.ctx, bobs), core.ErrInvalid)
 	c.wantRun("ann", r)
 }
 
 func testPutNobody(c *checking) {
 	r := sampleRun("r")
 	r.Owner = ""
-	c.wantKind("Put without an owner", c.Runs.Put(c.ctx, r), core.ErrInvalid)
+	c.WantKind("Put without an owner", c.Runs.Put(c.ctx, r), core.ErrInvalid)
 	c.wantUnderWay("")
 }
 
@@ -128,7 +128,7 @@ func testStrangeRuns(c *checking) {
 		c.wantRun(text, c.put(r))
 		c.wantText("List", runIDs(c.list(text, time.Time{}, 10)), r.ID)
 		_, err := c.Runs.Get(c.ctx, text, text)
-		c.wantKind("Get of a strange id", err, core.ErrNotFound)
+		c.WantKind("Get of a strange id", err, core.ErrNotFound)
 	}
 }
 
@@ -138,7 +138,7 @@ func testOwnRun(c *checking) {
 	spoil(reflect.ValueOf(&put).Elem())
 	c.wantRun("ann", fullRun("r"))
 	got, err := c.Runs.Get(c.ctx, "ann", "r")
-	c.must("Get", err)
+	c.Must("Get", err)
 	spoil(reflect.ValueOf(&got).Elem())
 	list := c.list("ann", time.Time{}, 1)
 	spoil(reflect.ValueOf(&list).Elem())
@@ -151,7 +151,7 @@ func testGetRun(c *checking) {
 	c.wantRun("", r)
 	for _, at := range [][2]string{{"bob", "r"}, {"Ann", "r"}, {"ann", "R"}, {"ann", "x"}, {"", ""}, {"ann", "%"}} {
 		_, err := c.Runs.Get(c.ctx, at[0], at[1])
-		c.wantKind(fmt.Sprintf("Get %q", at), err, core.ErrNotFound)
+		c.WantKind(fmt.Sprintf("Get %q", at), err, core.ErrNotFound)
 	}
 }
 
@@ -190,13 +190,13 @@ func testListPages(c *checking) {
 		want   int
 	}{{time.Time{}, 1, 1}, {time.Time{}, 2, 4}, {time.Time{}, 4, 4}, {time.Time{}, 5, 5}, {at(3), 1, 3}, {at(2), 1, 1}, {at(1), 1, 0}, {at(4), 100, 5}} {
 		if list := c.list("ann", tt.before, tt.limit); len(list) != tt.want {
-			c.faultf("List before %v, at most %d, has %q, not %d runs", tt.before, tt.limit, runIDs(list), tt.want)
+			c.Faultf("List before %v, at most %d, has %q, not %d runs", tt.before, tt.limit, runIDs(list), tt.want)
 		}
 	}
 	c.wantPages()
 	for _, limit := range []int{0, -1} {
 		_, err := c.Runs.List(c.ctx, "ann", time.Time{}, limit)
-		c.wantKind(fmt.Sprint("List of ", limit), err, core.ErrInvalid)
+		c.WantKind(fmt.Sprint("List of ", limit), err, core.ErrInvalid)
 	}
 }
 
@@ -209,7 +209,7 @@ func (c *checking) wantPages() {
 		before = page[len(page)-1].Started
 	}
 	if len(seen) != 5 || seen[0].ID != "c" || seen[4].ID != "a" {
-		c.faultf("the pages have %s", runIDs(seen))
+		c.Faultf("the pages have %s", runIDs(seen))
 	}
 }
 
@@ -221,10 +221,10 @@ func testListBrief(c *checking) {
 	}
 	record := got[0].Record
 	if out := record.Stdout; len(out.Head)+len(out.Tail) > 0 || out.Total == 0 {
-		c.faultf("List has the output %+v", out)
+		c.Faultf("List has the output %+v", out)
 	}
 	if record.Files[1].Preview != nil || record.Files[1].Name == "" || record.Displays[1].Data != nil || record.Displays[1].MIMEType == "" {
-		c.faultf("List has the files %+v and shows %+v", record.Files, record.Displays)
+		c.Faultf("List has the files %+v and shows %+v", record.Files, record.Displays)
 	}
 	c.wantRun("ann", full)
 }
@@ -259,14 +259,14 @@ func testSweep(c *checking) {
 		n      int
 	}{{0, "lost r0 r1 r2 way when", 0}, {1, "lost r1 r2 way", 2}, {time.Second, "lost r1 r2 way", 0}, {time.Second + 1, "r2 way", 2}, {time.Hour, "way", 1}} {
 		n, err := c.Runs.Sweep(c.ctx, epoch().Add(step.before))
-		c.must("Sweep", err)
+		c.Must("Sweep", err)
 		if n != step.n {
-			c.faultf("Sweep says it forgot %d runs, not %d", n, step.n)
+			c.Faultf("Sweep says it forgot %d runs, not %d", n, step.n)
 		}
 		for id := range strings.FieldsSeq("lost r0 r1 r2 way when") {
 			_, err := c.Runs.Get(c.ctx, "ann", id)
 			if has := err == nil; has != strings.Contains(step.want+" ", id+" ") {
-				c.faultf("after a sweep before %v, Get %s: %v", step.before, id, err)
+				c.Faultf("after a sweep before %v, Get %s: %v", step.before, id, err)
 			}
 		}
 	}
@@ -289,9 +289,9 @@ func testTrim(c *checking) {
 		n, whole int
 	}{{100 * size, 0, 5}, {290_000, 3, 2}, {290_000, 0, 2}, {0, 2, 0}, {0, 0, 0}} {
 		n, err := c.Runs.Trim(c.ctx, step.room)
-		c.must("Trim", err)
+		c.Must("Trim", err)
 		if n != step.n {
-			c.faultf("Trim to %d bytes says that %d runs lost something, not %d", step.room, n, step.n)
+			c.Faultf("Trim to %d bytes says that %d runs lost something, not %d", step.room, n, step.n)
 		}
 		for i, r := range runs {
 			if i < len(runs)-step.whole {
@@ -301,7 +301,7 @@ func testTrim(c *checking) {
 		}
 		c.wantRun("ann", way)
 	}
-	c.wantKind("Put of a run that lost something", c.Runs.Put(c.ctx, runs[0]), core.ErrInvalid)
+	c.WantKind("Put of a run that lost something", c.Runs.Put(c.ctx, runs[0]), core.ErrInvalid)
 }
 
 func testSettledOnce(c *checking) {
@@ -326,15 +326,15 @@ func testTakeOver(c *checking) {
 	}
 	for _, r := range runs {
 		from := r.Server
-		c.must("TakeOver", c.Runs.TakeOver(c.ctx, r.ID, from, "two"))
+		c.Must("TakeOver", c.Runs.TakeOver(c.ctx, r.ID, from, "two"))
 		r.Server = "two"
 		c.wantRun("ann", r)
-		c.wantKind("TakeOver of what is another's", c.Runs.TakeOver(c.ctx, r.ID, from, "three"), core.ErrNotFound)
+		c.WantKind("TakeOver of what is another's", c.Runs.TakeOver(c.ctx, r.ID, from, "three"), core.ErrNotFound)
 		c.wantRun("ann", r)
 	}
 	over := c.put(ended(sampleRun("over"), 1))
 	for _, id := range []string{"over", "x", "", "R"} {
-		c.wantKind("TakeOver of "+id, c.Runs.TakeOver(c.ctx, id, "one", "two"), core.ErrNotFound)
+		c.WantKind("TakeOver of "+id, c.Runs.TakeOver(c.ctx, id, "one", "two"), core.ErrNotFound)
 	}
 	c.wantRun("ann", over)
 }
@@ -343,10 +343,10 @@ func testTakenOnce(c *checking) {
 	c.put(sampleRun("r"))
 	failed := atOnce(20, func(i int) error { return c.Runs.TakeOver(c.ctx, "r", "one", fmt.Sprint("server", i)) })
 	if len(failed) != 19 {
-		c.faultf("of 20 servers that want a run, %d are refused", len(failed))
+		c.Faultf("of 20 servers that want a run, %d are refused", len(failed))
 	}
 	for _, err := range failed {
-		c.wantKind("TakeOver of what was taken", err, core.ErrNotFound)
+		c.WantKind("TakeOver of what was taken", err, core.ErrNotFound)
 	}
 }
 
@@ -368,10 +368,10 @@ func testRunsConcurrent(c *checking) {
 		return c.Runs.Put(c.ctx, ended(r, 1))
 	})
 	for _, err := range failed {
-		c.faultf("at the same time: %v", err)
+		c.Faultf("at the same time: %v", err)
 	}
 	if n := len(c.list("ann", time.Time{}, 100)); n != 50 {
-		c.faultf("of 50 runs %d are kept", n)
+		c.Faultf("of 50 runs %d are kept", n)
 	}
 }
 
@@ -384,7 +384,7 @@ func testRunsReopened(c *checking) {
 	c.wantRun("ann", way)
 	c.wantRun("ann", over)
 	c.wantUnderWay("r2")
-	c.wantKind("Put back after opening", c.Runs.Put(c.ctx, sampleRun("r3")), core.ErrInvalid)
+	c.WantKind("Put back after opening", c.Runs.Put(c.ctx, sampleRun("r3")), core.ErrInvalid)
 }
 
 func testRunsShared(c *checking) {
@@ -392,17 +392,17 @@ func testRunsShared(c *checking) {
 	defer func() { _ = other.Close() }()
 	r := c.put(sampleRun("r"))
 	other.wantRun("ann", r)
-	other.must("TakeOver", other.Runs.TakeOver(c.ctx, "r", "one", "two"))
-	c.wantKind("TakeOver of what another took", c.Runs.TakeOver(c.ctx, "r", "one", "three"), core.ErrNotFound)
+	other.Must("TakeOver", other.Runs.TakeOver(c.ctx, "r", "one", "two"))
+	c.WantKind("TakeOver of what another took", c.Runs.TakeOver(c.ctx, "r", "one", "three"), core.ErrNotFound)
 	r.Server = "two"
 	over := other.put(ended(r, 1))
 	c.wantRun("ann", over)
-	c.wantKind("Put back what another settled", c.Runs.Put(c.ctx, r), core.ErrInvalid)
+	c.WantKind("Put back what another settled", c.Runs.Put(c.ctx, r), core.ErrInvalid)
 	both := []*checking{c, other}
 	for _, err := range atOnce(40, func(i int) error { return both[i%2].Runs.Put(c.ctx, sampleRun(fmt.Sprint("r", i))) }) {
-		c.faultf("Put: %v", err)
+		c.Faultf("Put: %v", err)
 	}
 	if n := len(other.list("ann", time.Time{}, 100)); n != 41 {
-		c.faultf("of 41 runs %d are kept", n)
+		c.Faultf("of 41 runs %d are kept", n)
 	}
 }

@@ -5,15 +5,13 @@ package sessiontest
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/internal/findings"
 	"github.com/boxwright/boxwright/ports/session"
 )
 
@@ -63,80 +61,43 @@ func run(t *testing.T, h Harness, checks []Check) {
 func (c Check) Faults(t *testing.T, h Harness) []string {
 	t.Helper()
 	dir := t.TempDir()
-	k := &checking{findings: &findings{}, ctx: t.Context(), open: func() Opened { return h.Open(t, dir) }}
+	k := &checking{Findings: &findings.Findings{}, ctx: t.Context(), open: func() Opened { return h.Open(t, dir) }}
 	k.reopen()
 	defer func() { _ = k.Close() }()
-	func() {
-		defer func() {
-			if caught := recover(); caught != nil && caught != (stop{}) {
-				panic(caught)
-			}
-		}()
-		c.test(k)
-	}()
-	return k.faults
+	return k.Of(func() { c.test(k) })
 }
-
-// stop ends a check that cannot go on.
-type stop struct{}
 
 // checking is one check at work.
 type checking struct {
 	Opened
-	*findings
-	ctx  context.Context
-	open func() Opened
-}
-
-// findings are what a check finds wrong, by whatever handle.
-type findings struct {
-	mu     sync.Mutex
-	faults []string
+	*findings.Findings // by whatever handle
+	ctx                context.Context
+	open               func() Opened
 }
 
 // reopen is what a new process does after the old one has ended.
 func (c *checking) reopen() {
 	if c.Close != nil {
-		c.must("Close", c.Close())
+		c.Must("Close", c.Close())
 	}
 	c.Opened = c.open()
 }
 
 // other is the check as another process would make it, on the same folder.
 func (c *checking) other() *checking {
-	return &checking{findings: c.findings, ctx: c.ctx, Opened: c.open()}
-}
-
-func (c *findings) faultf(format string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.faults = append(c.faults, fmt.Sprintf(format, args...))
-}
-
-// must ends the check if something that it builds on fails.
-func (c *checking) must(what string, err error) {
-	if err != nil {
-		c.faultf("%s: %v", what, err)
-		panic(stop{})
-	}
-}
-
-func (c *checking) wantKind(what string, err error, kind core.Kind) {
-	if !errors.Is(err, kind) {
-		c.faultf("%s: got error %v, want %s", what, err, kind)
-	}
+	return &checking{Findings: c.Findings, ctx: c.ctx, Opened: c.open()}
 }
 
 func (c *checking) wantText(what, got, want string) {
 	if got != want {
-		c.faultf("%s is %q, not %q", what, got, want)
+		c.Faultf("%s is %q, not %q", what, got, want)
 	}
 }
 
 func (c *checking) wantSame(what string, got, want any) bool {
 	path, differs := difference(reflect.ValueOf(got), reflect.ValueOf(want))
 	if differs {
-		c.faultf("%s returned something else at %q", what, path)
+		c.Faultf("%s returned something else at %q", what, path)
 	}
 	return !differs
 }

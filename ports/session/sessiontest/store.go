@@ -36,27 +36,27 @@ func StoreChecks() []Check {
 	}
 }
 
-func (c *checking) add(s core.Session) { c.must("Add "+s.ID, c.Sessions.Add(c.ctx, s)) }
+func (c *checking) add(s core.Session) { c.Must("Add "+s.ID, c.Sessions.Add(c.ctx, s)) }
 
 func (c *checking) update(id string, change func(*core.Session)) {
 	err := c.Sessions.Update(c.ctx, id, func(s *core.Session) error { change(s); return nil })
-	c.must("Update "+id, err)
+	c.Must("Update "+id, err)
 }
 
 func (c *checking) wantSession(owner, idOrName string, want core.Session) {
 	got, err := c.Sessions.Get(c.ctx, owner, idOrName)
-	c.must(fmt.Sprintf("Get %.50q", idOrName), err)
+	c.Must(fmt.Sprintf("Get %.50q", idOrName), err)
 	c.wantSame(fmt.Sprintf("Get %.50q", idOrName), got, want)
 }
 
 func (c *checking) noSession(owner, idOrName string) {
 	_, err := c.Sessions.Get(c.ctx, owner, idOrName)
-	c.wantKind(fmt.Sprintf("Get %.50q as %.50q", idOrName, owner), err, core.ErrNotFound)
+	c.WantKind(fmt.Sprintf("Get %.50q as %.50q", idOrName, owner), err, core.ErrNotFound)
 }
 
 func (c *checking) wantSessions(owner, want string) {
 	list, err := c.Sessions.List(c.ctx, owner)
-	c.must("List", err)
+	c.Must("List", err)
 	c.wantText(fmt.Sprintf("List %.50q", owner), ids(list, func(s core.Session) string { return s.ID }), want)
 }
 
@@ -72,10 +72,10 @@ func testAddTwice(c *checking) {
 	c.add(sampleSession("s"))
 	for _, owner := range []string{"ann", "bob"} {
 		again := core.Session{ID: "s", Owner: owner, Created: epoch()}
-		c.wantKind("Add of an existing id", c.Sessions.Add(c.ctx, again), core.ErrInvalid)
+		c.WantKind("Add of an existing id", c.Sessions.Add(c.ctx, again), core.ErrInvalid)
 	}
 	c.wantSession("ann", "s", sampleSession("s"))
-	c.wantKind(`Add of ""`, c.Sessions.Add(c.ctx, sampleSession("")), core.ErrInvalid)
+	c.WantKind(`Add of ""`, c.Sessions.Add(c.ctx, sampleSession("")), core.ErrInvalid)
 	c.wantSessions("", "s")
 }
 
@@ -89,8 +89,8 @@ func named(id, name, client string) core.Session {
 func testAddName(c *checking) {
 	c.add(named("s1", "n", ""))
 	c.add(named("s2", "", "c"))
-	c.wantKind("Add of a name in use", c.Sessions.Add(c.ctx, named("s3", "n", "")), core.ErrInvalid)
-	c.wantKind("Add of a client in use", c.Sessions.Add(c.ctx, named("s3", "", "c")), core.ErrInvalid)
+	c.WantKind("Add of a name in use", c.Sessions.Add(c.ctx, named("s3", "n", "")), core.ErrInvalid)
+	c.WantKind("Add of a client in use", c.Sessions.Add(c.ctx, named("s3", "", "c")), core.ErrInvalid)
 	bobs := named("s4", "n", "c")
 	bobs.Owner = "bob"
 	c.add(bobs)
@@ -111,10 +111,10 @@ func testAddAtOnce(c *checking) {
 		name := fmt.Sprint("name", round)
 		failed := atOnce(20, func(i int) error { return c.Sessions.Add(c.ctx, named(fmt.Sprint("s", round, "-", i), name, "")) })
 		if len(failed) != 19 {
-			c.faultf("of 20 sessions of one name, %d were refused", len(failed))
+			c.Faultf("of 20 sessions of one name, %d were refused", len(failed))
 		}
 		for _, err := range failed {
-			c.wantKind("Add of a name in use", err, core.ErrInvalid)
+			c.WantKind("Add of a name in use", err, core.ErrInvalid)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func testAddAtOnce(c *checking) {
 func testAddNobody(c *checking) {
 	nobody := sampleSession("s")
 	nobody.Owner = ""
-	c.wantKind("Add without an owner", c.Sessions.Add(c.ctx, nobody), core.ErrInvalid)
+	c.WantKind("Add without an owner", c.Sessions.Add(c.ctx, nobody), core.ErrInvalid)
 	c.wantSessions("", "")
 	c.add(sampleSession("s"))
 	c.noSession("", "s")
@@ -137,14 +137,14 @@ func testStrangeSessions(c *checking) {
 		c.wantSession(text, s.ID, s)
 		c.wantSession(text, text, s)
 		got, err := c.Sessions.OfClient(c.ctx, text, text)
-		c.must("OfClient", err)
+		c.Must("OfClient", err)
 		c.wantSame("OfClient", got, s)
 		c.wantSessions(text, s.ID)
-		c.wantKind("Add of a name in use", c.Sessions.Add(c.ctx, func() core.Session { s.ID += "again"; return s }()), core.ErrInvalid)
+		c.WantKind("Add of a name in use", c.Sessions.Add(c.ctx, func() core.Session { s.ID += "again"; return s }()), core.ErrInvalid)
 	}
 	for _, text := range strange() {
 		c.noSession("ann", text)
-		c.must("Remove", c.Sessions.Remove(c.ctx, text))
+		c.Must("Remove", c.Sessions.Remove(c.ctx, text))
 	}
 }
 
@@ -154,10 +154,10 @@ func testOwnSession(c *checking) {
 	spoil(reflect.ValueOf(&put).Elem())
 	c.wantSession("ann", "s", fullSession("s"))
 	got, err := c.Sessions.Get(c.ctx, "ann", "s")
-	c.must("Get", err)
+	c.Must("Get", err)
 	spoil(reflect.ValueOf(&got).Elem())
 	list, err := c.Sessions.List(c.ctx, "ann")
-	c.must("List", err)
+	c.Must("List", err)
 	spoil(reflect.ValueOf(&list).Elem())
 	var seen core.Session
 	c.update("s", func(s *core.Session) { seen = *s })
@@ -198,15 +198,15 @@ func testOfClient(c *checking) {
 	lost.Lost = "gone"
 	c.add(lost)
 	_, err := c.Sessions.OfClient(c.ctx, "ann", "c")
-	c.wantKind("OfClient of a lost one", err, core.ErrNotFound)
+	c.WantKind("OfClient of a lost one", err, core.ErrNotFound)
 	c.add(live)
 	c.add(named("s3", "", ""))
 	got, err := c.Sessions.OfClient(c.ctx, "ann", "c")
-	c.must("OfClient", err)
+	c.Must("OfClient", err)
 	c.wantSame("OfClient", got, live)
 	for _, at := range [][2]string{{"bob", "c"}, {"", "c"}, {"ann", "d"}, {"ann", ""}, {"ann", "s2"}} {
 		_, err := c.Sessions.OfClient(c.ctx, at[0], at[1])
-		c.wantKind(fmt.Sprintf("OfClient %q", at), err, core.ErrNotFound)
+		c.WantKind(fmt.Sprintf("OfClient %q", at), err, core.ErrNotFound)
 	}
 }
 
@@ -235,7 +235,7 @@ func testUpdateRefused(c *checking) {
 		return reason
 	})
 	if !errors.Is(err, reason) {
-		c.faultf("Update returned %v, not the error of change", err)
+		c.Faultf("Update returned %v, not the error of change", err)
 	}
 	c.wantSession("ann", "s", fullSession("s"))
 	func() {
@@ -249,10 +249,10 @@ func testUpdateRefused(c *checking) {
 func testUpdateUnknown(c *checking) {
 	for _, id := range []string{"s", "", "n"} {
 		err := c.Sessions.Update(c.ctx, id, func(*core.Session) error {
-			c.faultf("change was called")
+			c.Faultf("change was called")
 			return nil
 		})
-		c.wantKind("Update of an unknown id", err, core.ErrNotFound)
+		c.WantKind("Update of an unknown id", err, core.ErrNotFound)
 		c.wantSessions("", "")
 	}
 }
@@ -269,7 +269,7 @@ func testUpdateName(c *checking) {
 	} {
 		for _, id := range []string{"s1", "s3"} {
 			err := c.Sessions.Update(c.ctx, id, func(s *core.Session) error { change(s); return nil })
-			c.wantKind("Update to "+what, err, core.ErrInvalid)
+			c.WantKind("Update to "+what, err, core.ErrInvalid)
 		}
 	}
 	c.wantSession("ann", "s1", named("s1", "n", "c"))
@@ -298,7 +298,7 @@ func testUpdateAtOnce(c *checking) {
 		return c.Sessions.Update(c.ctx, "s", func(s *core.Session) error { s.MaxAge++; return nil })
 	})
 	for _, err := range failed {
-		c.faultf("Update: %v", err)
+		c.Faultf("Update: %v", err)
 	}
 	s.MaxAge = 100
 	c.wantSession("ann", "s", s)
@@ -324,21 +324,21 @@ func testListSessions(c *checking) {
 	full.Owner = "eve"
 	c.add(full)
 	list, err := c.Sessions.List(c.ctx, "eve")
-	c.must("List", err)
+	c.Must("List", err)
 	c.wantSame("List", list, []core.Session{full})
 }
 
 func testRemove(c *checking) {
 	c.add(named("s1", "n", "c"))
 	c.add(named("s2", "m", "d"))
-	c.must("Remove", c.Sessions.Remove(c.ctx, "s1"))
-	c.must("Remove of a removed one", c.Sessions.Remove(c.ctx, "s1"))
-	c.must("Remove of a name", c.Sessions.Remove(c.ctx, "m"))
+	c.Must("Remove", c.Sessions.Remove(c.ctx, "s1"))
+	c.Must("Remove of a removed one", c.Sessions.Remove(c.ctx, "s1"))
+	c.Must("Remove of a name", c.Sessions.Remove(c.ctx, "m"))
 	c.wantSessions("", "s2")
 	c.noSession("ann", "s1")
 	c.noSession("ann", "n")
 	_, err := c.Sessions.OfClient(c.ctx, "ann", "c")
-	c.wantKind("OfClient of a removed one", err, core.ErrNotFound)
+	c.WantKind("OfClient of a removed one", err, core.ErrNotFound)
 	c.add(named("s1", "n", "c"))
 }
 
@@ -347,7 +347,7 @@ func testSessionsReopened(c *checking) {
 	c.add(sampleSession("s2"))
 	c.add(sampleSession("s3"))
 	c.update("s2", func(s *core.Session) { s.Box = "new" })
-	c.must("Remove", c.Sessions.Remove(c.ctx, "s3"))
+	c.Must("Remove", c.Sessions.Remove(c.ctx, "s3"))
 	c.reopen()
 	c.wantSession("ann", "s1", fullSession("s1"))
 	want := sampleSession("s2")
@@ -363,16 +363,16 @@ func testSessionsShared(c *checking) {
 	s.MaxAge = 0
 	c.add(s)
 	other.wantSession("ann", "s", s)
-	c.wantKind("Add of a name that another has", other.Sessions.Add(c.ctx, named("t", "n", "")), core.ErrInvalid)
+	c.WantKind("Add of a name that another has", other.Sessions.Add(c.ctx, named("t", "n", "")), core.ErrInvalid)
 	both := []*checking{c, other}
 	for _, err := range atOnce(40, func(i int) error {
 		return both[i%2].Sessions.Update(c.ctx, "s", func(s *core.Session) error { s.MaxAge++; return nil })
 	}) {
-		c.faultf("Update: %v", err)
+		c.Faultf("Update: %v", err)
 	}
 	s.MaxAge = 40
 	c.wantSession("ann", "s", s)
 	other.wantSession("ann", "s", s)
-	other.must("Remove", other.Sessions.Remove(c.ctx, "s"))
+	other.Must("Remove", other.Sessions.Remove(c.ctx, "s"))
 	c.noSession("ann", "s")
 }
