@@ -52,7 +52,7 @@ func (s *server) output(t *testing.T, a args) piece {
 // TestBackground plays runs that outlive their call.
 func TestBackground(t *testing.T) {
 	require(t, "engine")
-	s := serve(t, setup{})
+	s := serve(t, setup{pooled: true})
 	for name, play := range map[string]func(t *testing.T, s *server){
 		"once":                    func(t *testing.T, s *server) { backgroundRun(t, s, tool) },
 		"in a sandbox":            func(t *testing.T, s *server) { backgroundRun(t, s, "run_python") },
@@ -89,7 +89,7 @@ func backgroundRun(t *testing.T, s *server, name string) {
 
 // byItself: a run goes on in the background when its call has waited long enough.
 func byItself(t *testing.T, _ *server) {
-	s := serve(t, setup{env: []string{"BOXWRIGHT_RUNS_SYNC_LIMIT=3s"}})
+	s := serve(t, setup{pooled: true, env: []string{"BOXWRIGHT_RUNS_SYNC_LIMIT=3s"}})
 	r := s.run(t, program("import time; print('a', flush=True); time.sleep(7); print('b')"))
 	if r.Status != "running" {
 		t.Fatalf("got %s", r.raw)

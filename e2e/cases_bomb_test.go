@@ -55,7 +55,7 @@ print(total >> 20 < 256)`))
 
 // hidingForks: the children leave their group and session, close everything, and go on.
 func hidingForks(t *testing.T, _ *server) {
-	s := serve(t, setup{unpooled: true, config: "limits: {pids: 64}\n"})
+	s := serve(t, setup{config: "limits: {pids: 64}\n"})
 	r := s.run(t, program(`import os, time
 made = 0
 for _ in range(2000):

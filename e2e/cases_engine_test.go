@@ -74,7 +74,7 @@ func imageNobodyHas(t *testing.T, s *server) {
 
 // leavesNothing ends a server in the middle of a run: by a signal, or as a client does that dies.
 func leavesNothing(t *testing.T, by os.Signal) {
-	s := serve(t, setup{unpooled: true})
+	s := serve(t, setup{})
 	c := s.begin(t, program("import time; time.sleep(600)", "timeout_seconds", 600))
 	c.awaitProgress(t, "running")
 	s.awaitBox(t, "run")
@@ -103,7 +103,7 @@ func leavesNothing(t *testing.T, by os.Signal) {
 
 // inputEnds: a script that pipes its calls in still gets their answers, and then nothing is left.
 func inputEnds(t *testing.T, _ *server) {
-	s := serve(t, setup{unpooled: true})
+	s := serve(t, setup{})
 	c := s.begin(t, program("import time; time.sleep(2); print('answered')"))
 	c.awaitProgress(t, "running")
 	s.stdin.Close()
@@ -118,7 +118,7 @@ func inputEnds(t *testing.T, _ *server) {
 
 func nextStartCleans(t *testing.T, _ *server) {
 	state := newState(t)
-	first := serve(t, setup{unpooled: true, state: state})
+	first := serve(t, setup{state: state})
 	c := first.begin(t, program("import time; time.sleep(600)", "timeout_seconds", 600))
 	c.awaitProgress(t, "running")
 	box := state.awaitBox(t, "run")
@@ -128,7 +128,7 @@ func nextStartCleans(t *testing.T, _ *server) {
 	if !slices.Contains(state.boxes(t), box) {
 		t.Fatal("the box is gone with its server: the test shows nothing")
 	}
-	second := serve(t, setup{unpooled: true, state: state})
+	second := serve(t, setup{state: state})
 	state.awaitNoBoxes(t)
 	outcome{stdout: "next\n"}.check(t, second.run(t, program("print('next')")))
 	eventually(t, exitLimit, func() (bool, string) { return !isAlive(plugin), "the dead server's plugin runs" })

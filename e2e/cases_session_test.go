@@ -99,8 +99,9 @@ func awaitInJavaScript(t *testing.T, _ *server, _ string) {
 // TestLogStaysJSON (B23): each line is, whatever goes on meanwhile.
 func TestLogStaysJSON(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
-	s := serve(t, setup{unpooled: true, config: "log: {format: json, level: debug}\n"})
+	s := serve(t, setup{config: "log: {format: json, level: debug}\n"})
 	c := s.begin(t, program("import time\nfor i in range(20): print('line', i, flush=True); time.sleep(0.05)"))
 	if r := c.wait(t); r.Status != "ok" {
 		t.Errorf("got %s", r.raw)
@@ -126,8 +127,9 @@ func TestLogStaysJSON(t *testing.T) {
 // TestOverload: beyond what may run and wait, each call is told when to try once more, at once.
 func TestOverload(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
-	s := serve(t, setup{config: "runs: {max_concurrent: 2, max_queued: 4}\nsessions: {max_queued: 2}\n"})
+	s := serve(t, setup{pooled: true, config: "runs: {max_concurrent: 2, max_queued: 4}\nsessions: {max_queued: 2}\n"})
 	outcome{stdout: "1\n"}.check(t, s.run(t, program("print(1)"))) // the image is here
 	overloaded(t, 60, 6, func(i int) *call {
 		return s.send(t, program(fmt.Sprintf("import time; time.sleep(1); print(%d)", i)), nil)

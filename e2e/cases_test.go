@@ -36,7 +36,7 @@ type outcome struct {
 // TestCases plays the cases that concern a run of one program, against one server at the same time.
 func TestCases(t *testing.T) {
 	require(t, "engine")
-	s := serve(t, setup{config: testImages})
+	s := serve(t, setup{pooled: true, config: testImages})
 	cases := slices.Concat(textCases(), outputCases(), timeCases(), fileCases(), dependencyCases(), engineCases(), bombCases())
 	for _, c := range cases {
 		t.Run(c.id, func(t *testing.T) {

@@ -59,7 +59,7 @@ func timeCases() []testCase {
 
 // nothingGoesOn has a server of its own, so that all boxes are its run's.
 func nothingGoesOn(t *testing.T, _ *server) {
-	s := serve(t, setup{unpooled: true})
+	s := serve(t, setup{})
 	code := "import os, subprocess\nsubprocess.Popen(['sleep', '600'], start_new_session=True)\nif os.fork() == 0: os.setsid()\nwhile True: pass"
 	c := s.begin(t, program(code, "timeout_seconds", 2))
 	box := s.awaitBox(t, "run")
@@ -120,7 +120,7 @@ func othersAreAnswered(t *testing.T, s *server) {
 }
 
 func clientCancels(t *testing.T, _ *server) {
-	s := serve(t, setup{unpooled: true})
+	s := serve(t, setup{})
 	c := s.begin(t, program("import subprocess; subprocess.run(['sleep', '600'])", "timeout_seconds", 600))
 	c.awaitProgress(t, "running")
 	s.awaitBox(t, "run")
@@ -131,7 +131,7 @@ func clientCancels(t *testing.T, _ *server) {
 
 // cancelledAnytime: nothing is left, however far the run had come.
 func cancelledAnytime(t *testing.T, _ *server) {
-	s := serve(t, setup{unpooled: true})
+	s := serve(t, setup{})
 	var calls []*call
 	for i := range 16 {
 		c := s.send(t, program("import time; time.sleep(600)", "timeout_seconds", 600), nil)
@@ -161,7 +161,7 @@ func progressTicks(t *testing.T, s *server) {
 }
 
 func forkBomb(t *testing.T, _ *server) {
-	s := serve(t, setup{unpooled: true})
+	s := serve(t, setup{})
 	r := s.run(t, program("import os\nwhile True: os.fork()", "timeout_seconds", 4))
 	if r.isError || r.Status == "ok" {
 		t.Errorf("got %.2000s", r.raw)

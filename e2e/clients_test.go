@@ -15,6 +15,7 @@ import (
 // get; here counts that they end well, without a traceback, and leave nothing.
 func TestPythonClients(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	require(t, "clients")
 	for name, python := range map[string]string{
 		"mcp1": os.Getenv("BOXWRIGHT_CLIENT_MCP1"),
@@ -35,6 +36,7 @@ func TestPythonClients(t *testing.T) {
 // TestInspector: the inspector's command line finds nothing wrong with the schemas, and calls.
 func TestInspector(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	require(t, "clients")
 	t.Parallel()
 	state := newState(t)

@@ -70,6 +70,7 @@ func usesSix(t *testing.T, s *server) {
 // TestEnvCommands: what an operator has installed beside a server is there for its runs, and can be looked at.
 func TestEnvCommands(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	s := serve(t, setup{})
 	if list := s.listEnvironments(t); len(list) != 0 {
@@ -92,6 +93,7 @@ func TestEnvCommands(t *testing.T) {
 // TestEnvWarmInPart: of sets of which one cannot be installed, the answer has the others, and the error says why.
 func TestEnvWarmInPart(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	s := newState(t)
 	config := "dependencies: {warm: [{packages: [no-such-pkg-zz9]}, {packages: [idna]}, {image: elsewhere/tool, packages: [six]}]}\n"
@@ -110,6 +112,7 @@ func TestEnvWarmInPart(t *testing.T) {
 // TestEnvGC: what nobody has used for too long goes, and is installed again when somebody asks for it.
 func TestEnvGC(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	s := serve(t, setup{})
 	s.env(t, "warm", "six")
@@ -135,6 +138,7 @@ func TestEnvGC(t *testing.T) {
 // TestEnvGCSparesSandboxes: what a sandbox has stays as long as the sandbox does, however old it is.
 func TestEnvGCSparesSandboxes(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	s := serve(t, setup{})
 	sandbox := s.open(t, args{"dependencies": []string{"six"}})
@@ -175,6 +179,7 @@ func (s *state) age(t *testing.T, packages string, by time.Duration) {
 // the log and keeps no other from it.
 func TestWarmAtStart(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	s := serve(t, setup{config: "dependencies: {warm: [{packages: [no-such-pkg-zz9]}, {packages: [six]}]}\n"})
 	eventually(t, 2*time.Minute, func() (bool, string) {

@@ -43,9 +43,9 @@ func TestTranscripts(t *testing.T) {
 			if sections["config"] != nil {
 				config = string(sections["config"].Data)
 			}
-			got := converse(t, connect(t, setup{config: config}), string(sections["in"].Data))
-			for _, way := range otherWays() {
-				if other := converse(t, connect(t, setup{config: config, transport: way}), string(sections["in"].Data)); !bytes.Equal(placeless(got), placeless(other)) {
+			got := converse(t, connect(t, setup{pooled: true, config: config}), string(sections["in"].Data))
+			for _, way := range otherWays(t) {
+				if other := converse(t, connect(t, setup{pooled: true, config: config, transport: way}), string(sections["in"].Data)); !bytes.Equal(placeless(got), placeless(other)) {
 					t.Errorf("over %s it goes another way:\n%s\nwhere it is on stdio\n%s", way, other, got)
 				}
 			}
@@ -62,8 +62,8 @@ func TestTranscripts(t *testing.T) {
 }
 
 // otherWays are those besides stdio, which are the same code wherever boxes live.
-func otherWays() []string {
-	if !isOnePlace() {
+func otherWays(t *testing.T) []string {
+	if theOnePlace(t) != here().Name {
 		return nil
 	}
 	return []string{overStreamable, overSSE}

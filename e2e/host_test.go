@@ -13,7 +13,7 @@ func TestHostImage(t *testing.T) {
 	require(t, "engine")
 	onlyWhere(t, here().Backend == "gvisor", "it makes boxes of images only")
 	t.Parallel()
-	s := serve(t, setup{config: onHost})
+	s := serve(t, setup{pooled: true, config: onHost})
 	r := s.run(t, program(`import os, pathlib
 print(sorted(set(os.listdir('/')) - {'usr', 'bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'}))
 for place in '/root', '/home', '/var', '/run', '/etc/shadow', '/etc/ssh', '/etc/machine-id', '/usr/src', '/mnt', '/srv':

@@ -182,7 +182,7 @@ func TestPythonClientsOverHTTP(t *testing.T) {
 		for _, path := range []string{"/mcp", "/sse"} {
 			t.Run(name+path, func(t *testing.T) {
 				t.Parallel()
-				p := launch(t, setup{unpooled: true, transport: overStreamable}, nil)
+				p := launch(t, setup{transport: overStreamable}, nil)
 				out, errors := runClient(t, p.state, python, filepath.Join("clients", name+".py"), "http://"+p.address(t)+path)
 				if out != "all well\n" || strings.Contains(errors, "Traceback") {
 					t.Errorf("said %q\n%s", out, errors)
@@ -197,7 +197,7 @@ func TestPythonClientsOverHTTP(t *testing.T) {
 func TestASandboxOfAConnection(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	p := launch(t, setup{transport: overStreamable, unpooled: true}, nil)
+	p := launch(t, setup{transport: overStreamable}, nil)
 	for _, way := range []string{overStreamable, overSSE} {
 		w := &wire{process: p, inbox: make(chan message, 100)}
 		w.http = dialHTTP(t, p, way, w.take)
@@ -225,7 +225,7 @@ func TestAServerThatIsToldToEnd(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
 	for _, way := range []string{overStreamable, overSSE} {
-		w := connect(t, setup{transport: way})
+		w := connect(t, setup{pooled: true, transport: way})
 		w.handshake(t)
 		w.sendf(t, "%s", callLine(t, 7, program("import time\ntime.sleep(2)\nprint('whole')")))
 		w.awaitMessage(t, "progress", func(m message) bool { return m.Method == "notifications/progress" })

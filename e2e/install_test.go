@@ -22,8 +22,9 @@ func beginInstall(t *testing.T, s *server) *call {
 // TestInstallCancelled: nothing is left of an installation that nobody waits for any more.
 func TestInstallCancelled(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
-	s := serve(t, setup{unpooled: true})
+	s := serve(t, setup{})
 	c := beginInstall(t, s)
 	c.cancel()
 	s.awaitNoEnvironment(t)
@@ -33,8 +34,9 @@ func TestInstallCancelled(t *testing.T) {
 // TestInstallTerminated: nor when the server is told to end.
 func TestInstallTerminated(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
-	s := serve(t, setup{unpooled: true})
+	s := serve(t, setup{})
 	c := beginInstall(t, s)
 	s.signal(t, syscall.SIGTERM)
 	if code := s.awaitExit(t); code != 0 {
@@ -51,7 +53,7 @@ func TestInstallKilled(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
 	state := newState(t)
-	first := serve(t, setup{unpooled: true, state: state})
+	first := serve(t, setup{state: state})
 	c := beginInstall(t, first)
 	first.signal(t, syscall.SIGKILL)
 	first.awaitExit(t)
@@ -59,7 +61,7 @@ func TestInstallKilled(t *testing.T) {
 	if len(state.environments(t)) == 0 {
 		t.Fatal("the volume is gone with its server: the test shows nothing")
 	}
-	second := serve(t, setup{unpooled: true, state: state})
+	second := serve(t, setup{state: state})
 	state.awaitNoEnvironment(t)
 	r := second.run(t, program("import pandas; print(pandas.DataFrame({'a': [1]}).shape)", "dependencies", []string{"numpy", "pandas"}))
 	outcome{stdout: "(1, 1)\n"}.check(t, r)
@@ -70,7 +72,7 @@ func TestInstallKilled(t *testing.T) {
 func TestVolumesPruned(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	s := serve(t, setup{unpooled: true, programs: ownAgent(t)})
+	s := serve(t, setup{programs: ownAgent(t)})
 	prune := func() {
 		eventually(t, time.Minute, func() (bool, string) { // a box that compiles packages may just have come
 			s.awaitNoBoxes(t)

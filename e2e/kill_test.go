@@ -29,7 +29,7 @@ func TestKilledUnderLoad(t *testing.T) {
 	known := &promises{}
 	var sandbox string
 	for n := range kills {
-		s := serve(t, setup{state: state})
+		s := serve(t, setup{pooled: true, state: state})
 		if sandbox == "" {
 			sandbox = s.open(t, args{"name": "counter"})
 			s.cell(t, sandbox, "n = 0").shows(t, "")
@@ -44,7 +44,7 @@ func TestKilledUnderLoad(t *testing.T) {
 			t.Fatalf("at kill %d", n)
 		}
 	}
-	s := serve(t, setup{unpooled: true, state: state})
+	s := serve(t, setup{state: state})
 	known.check(t, s, sandbox)
 	for id := range known.running {
 		known.settled(t, s, id)

@@ -82,7 +82,7 @@ func TestEngineComesAndGoes(t *testing.T) {
 	onlyWhere(t, here().Socket != "", "its engine has no socket")
 	t.Parallel()
 	socket := filepath.Join(here().folder(t), "engine.sock")
-	s := serve(t, setup{unpooled: true, config: here().at("unix://" + socket)})
+	s := serve(t, setup{config: here().at("unix://" + socket)})
 	away := outcome{refused: "unavailable", says: []string{socket}}
 	there := outcome{stdout: "1\n"}
 	for range 2 {
@@ -162,7 +162,7 @@ func pipe(to, from net.Conn) {
 func TestPluginKilled(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	s := serve(t, setup{unpooled: true})
+	s := serve(t, setup{})
 	for range 2 {
 		c := s.begin(t, program("import time; print('before'); time.sleep(4); print('after'); open('f', 'w').write('f')"))
 		c.awaitProgress(t, "running")
@@ -190,12 +190,12 @@ func TestTwoServersOneState(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
 	state := newState(t)
-	one := serve(t, setup{unpooled: true, state: state})
+	one := serve(t, setup{state: state})
 	long := one.begin(t, program("import sys; print(sys.stdin.read()); import time; time.sleep(20); print('whole')", "stdin", "in"))
 	long.awaitProgress(t, "running")
 	box := state.awaitBox(t, "run")
 
-	two := serve(t, setup{unpooled: true, state: state})
+	two := serve(t, setup{state: state})
 	outcome{stdout: "2\n"}.check(t, two.run(t, program("print(2)")))
 	eventually(t, 3*time.Second, func() (bool, string) { // Podman 4 may leave one out of a list
 		return slices.Contains(state.boxes(t), box), "the second server removed the first one's box"
@@ -214,7 +214,7 @@ func TestTwoServersOneState(t *testing.T) {
 // nothingButJSONRPC: whatever a client sends, stdout stays a protocol, and the server goes on.
 // The harness checks each line, of this and of all other servers.
 func nothingButJSONRPC(t *testing.T, _ *server) {
-	w := connect(t, setup{config: "log: {level: debug}\n"})
+	w := connect(t, setup{pooled: true, config: "log: {level: debug}\n"})
 	for _, line := range []string{
 		"", "hello", "{", "[]", "null", `"text"`, "\x00\xff", `{"jsonrpc":"1.0","id":1,"method":"ping"}`, `{"id":1}`,
 		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `{"jsonrpc":"2.0","id":{},"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`,
@@ -239,7 +239,7 @@ func textless(r result) result {
 func TestCancelledOnTheWire(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	w := connect(t, setup{unpooled: true})
+	w := connect(t, setup{})
 	w.handshake(t)
 	w.sendf(t, "%s", callLine(t, 5, program("import time; time.sleep(600)", "timeout_seconds", 600)))
 	w.awaitMessage(t, "progress", func(m message) bool { return strings.Contains(string(m.line), `"running"`) })

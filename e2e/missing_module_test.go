@@ -33,8 +33,9 @@ func (r result) told(t *testing.T) (said told) {
 // TestMissingModules: a result says what to ask for, and with auto_install it is asked for.
 func TestMissingModules(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
-	s := serve(t, setup{})
+	s := serve(t, setup{pooled: true})
 	code := "import yaml\nprint(yaml.safe_load('a: 1'))"
 	r := s.run(t, program(code, "dependencies", []string{"idna"}))
 	outcome{status: "failed", exit: 1, stderr: "No module named 'yaml'"}.check(t, r)
@@ -64,6 +65,7 @@ func TestMissingModules(t *testing.T) {
 // TestAutoInstallForbidden: the operator may want packages to be named.
 func TestAutoInstallForbidden(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	s := serve(t, setup{config: "dependencies: {auto_install: false}\n"})
 	outcome{refused: "denied", says: []string{"installs only packages that are named"}}.check(t, s.run(t, program("import six", "auto_install", true)))
@@ -72,6 +74,7 @@ func TestAutoInstallForbidden(t *testing.T) {
 // TestPackagesInCode: metadata and lines of a notebook name packages as dependencies does.
 func TestPackagesInCode(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	s := serve(t, setup{})
 	script := "# /// script\n# requires-python = \">=3.9\"\n# dependencies = [\n#   \"six>=1.16\",\n# ]\n# ///\nimport six\nprint(six.__name__)"
@@ -94,6 +97,7 @@ func TestPackagesInCode(t *testing.T) {
 // TestSearchPackages asks an index on this machine.
 func TestSearchPackages(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	index := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
@@ -182,16 +186,17 @@ func TestInstallIntoSandbox(t *testing.T) {
 // TestInstallIntoSandboxOutlivesTheServer: the next server goes on with it.
 func TestInstallIntoSandboxOutlivesTheServer(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	state := newState(t)
-	first := serve(t, setup{unpooled: true, state: state})
+	first := serve(t, setup{state: state})
 	sandbox := first.open(t, args{})
 	c := first.sendTo(t, "install_package_in_sandbox", args{"sandbox_id": sandbox, "package_name": []string{"numpy", "pandas"}}, nil)
 	first.awaitBox(t, "install")
 	first.signal(t, syscall.SIGKILL)
 	first.awaitExit(t)
 	<-c.done
-	second := serve(t, setup{unpooled: true, state: state})
+	second := serve(t, setup{state: state})
 	if said := second.awaitInstalled(t, sandbox, "pandas"); said.Status != "installed" {
 		t.Errorf("got %+v", said)
 	}
@@ -201,6 +206,7 @@ func TestInstallIntoSandboxOutlivesTheServer(t *testing.T) {
 // TestSearchOfTheDefaultIndex: nobody has set an index, so the package manager of a box is asked.
 func TestSearchOfTheDefaultIndex(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	s := serve(t, setup{})
 	if r := s.use(t, "search_pypi_packages", args{"query": "six"}); r.isError || !strings.HasPrefix(r.text, "- six 1.") {

@@ -49,7 +49,7 @@ print(requests.get(f'http://127.0.0.1:{server.server_port}/').text)`, "hello\n",
 func TestCommonPackages(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	s := serve(t, setup{})
+	s := serve(t, setup{pooled: true})
 	var names []string
 	for name := range commonPackages() {
 		names = append(names, name)

@@ -13,7 +13,7 @@ import (
 // to it that the image is there.
 func pooling(t *testing.T, state *state) (s *server, box string) {
 	t.Helper()
-	s = serve(t, setup{state: state, config: "log: {level: debug}\npool: {max: 4}\n"})
+	s = serve(t, setup{pooled: true, state: state, config: "log: {level: debug}\npool: {max: 4}\n"})
 	outcome{stdout: "-1 False\n"}.check(t, s.run(t, program(marks(-1))))
 	return s, s.awaitWaiting(t)
 }
@@ -83,7 +83,7 @@ func TestPoolOfADeadServer(t *testing.T) {
 	if !slices.Contains(state.boxes(t), box) {
 		t.Fatal("the box is gone with its server: the test shows nothing")
 	}
-	serve(t, setup{unpooled: true, state: state})
+	serve(t, setup{state: state})
 	state.awaitNoBoxes(t)
 }
 

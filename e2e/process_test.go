@@ -27,7 +27,7 @@ type setup struct {
 	config   string   // the settings file
 	env      []string // added to the environment
 	programs string   // the folder of the executables; "" is that of all tests
-	unpooled bool     // the test looks at boxes: none is to wait in a pool
+	pooled   bool     // boxes wait, as they do for users; without, a test that looks at boxes sees only its own
 
 	transport string // overStdio, or the server listens; the client is the test's matter then
 }
@@ -63,7 +63,7 @@ func launch(t *testing.T, s setup, eat func(line []byte)) *process {
 	// Tests look at the ends of runs: none goes on in the background because the machine is slow, but where that is
 	// what they are about. All else is as it is for users.
 	p.cmd.Env = append(here().Environment(work), "BOXWRIGHT_STORAGE_DIR="+p.dir, "BOXWRIGHT_RUNS_SYNC_LIMIT=4m")
-	if s.unpooled {
+	if !s.pooled {
 		p.cmd.Env = append(p.cmd.Env, "BOXWRIGHT_POOL_ENABLED=false")
 	}
 	if p.serves = s.transport != overStdio; p.serves {

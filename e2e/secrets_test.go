@@ -75,6 +75,7 @@ for folder, _, names in os.walk('/opt/boxwright'):
 // TestWrongPassword: an index that refuses is a plain error, still without the password.
 func TestWrongPassword(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	address, bundle := privateIndex(t)
 	const wrong = "wr0ng-55aa"

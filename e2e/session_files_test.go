@@ -77,7 +77,7 @@ func (a fileAnswer) listed() (lines []string) {
 // TestSandboxFiles plays what is done with files of a sandbox, each in one of its own.
 func TestSandboxFiles(t *testing.T) {
 	require(t, "engine")
-	s := serve(t, setup{})
+	s := serve(t, setup{pooled: true})
 	for name, play := range map[string]func(t *testing.T, s *server, sandbox string){
 		"there and back":       filesThereAndBack,
 		"B58 B59 names":        oddFileNames,
@@ -327,7 +327,7 @@ while os.path.exists('answer'): time.sleep(0.01)
 }
 
 func filesOfLostSandbox(t *testing.T, _ *server, _ string) {
-	s := serve(t, setup{unpooled: true})
+	s := serve(t, setup{})
 	for _, tool := range []string{"list_files", "read_file", "delete_file"} {
 		s.onFile(t, tool, "", "a").refused(t, "not_found")
 	}
@@ -364,6 +364,7 @@ func filesOfNobody(t *testing.T, s *server, sandbox string) {
 // TestFilesKeepASandbox: one whose files are used is not idle.
 func TestFilesKeepASandbox(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	s := serve(t, setup{})
 	sandbox := s.open(t, args{"idle_timeout_seconds": 4})

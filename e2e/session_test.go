@@ -47,7 +47,7 @@ const stateLost = "variables and imports are gone"
 // TestSessions plays the cases of a sandbox that stays, each in one of its own.
 func TestSessions(t *testing.T) {
 	require(t, "engine")
-	s := serve(t, setup{})
+	s := serve(t, setup{pooled: true})
 	for name, play := range map[string]func(t *testing.T, s *server, sandbox string){
 		"variables stay":                  variablesStay,
 		"B44 sandboxes are apart":         sandboxesApart,
@@ -231,7 +231,7 @@ func endedByOwner(t *testing.T, s *server, sandbox string) {
 }
 
 func boxRemoved(t *testing.T, _ *server, _ string) {
-	s := serve(t, setup{unpooled: true})
+	s := serve(t, setup{})
 	own := s.cell(t, "", "x = 1; x")
 	own.shows(t, "1")
 	here().engine.removeBox(t, s.awaitBox(t, "session"))
@@ -248,8 +248,9 @@ func boxRemoved(t *testing.T, _ *server, _ string) {
 // TestIdleSession: one that is used is not idle, however long a call takes; one that is not used ends.
 func TestIdleSession(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
-	s := serve(t, setup{unpooled: true})
+	s := serve(t, setup{})
 	sandbox := s.open(t, args{"idle_timeout_seconds": 2})
 	s.cell(t, sandbox, "import time; time.sleep(5); 'awake'").shows(t, "'awake'")
 	s.cell(t, sandbox, "1").shows(t, "1")
@@ -265,16 +266,17 @@ func TestIdleSession(t *testing.T) {
 // TestOwnSession: the first two calls of a client make one sandbox, and its end is that of its client.
 func TestOwnSession(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	state := newState(t)
-	s := serve(t, setup{unpooled: true, state: state})
+	s := serve(t, setup{state: state})
 	one := s.sendTo(t, "run_python", args{"code": "x = 1"}, nil)
 	two := s.sendTo(t, "sandbox_exec", args{"command": "true"}, nil)
 	if a, b := one.wait(t), two.wait(t); a.SandboxID == "" || a.SandboxID != b.SandboxID {
 		t.Errorf("the calls ran in %q and %q", a.SandboxID, b.SandboxID)
 	}
 	s.cell(t, "", "x").shows(t, "1")
-	other := serve(t, setup{unpooled: true, state: state})
+	other := serve(t, setup{state: state})
 	other.cell(t, "", "'x' in globals()").shows(t, "False")
 	s.end(t)
 	eventually(t, 20*time.Second, func() (bool, string) {
@@ -289,7 +291,7 @@ func TestSessionSurvives(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
 	state := newState(t)
-	s := serve(t, setup{unpooled: true, state: state})
+	s := serve(t, setup{pooled: true, state: state})
 	sandbox := s.open(t, args{"name": "kept"})
 	s.cell(t, sandbox, "x = 41").shows(t, "")
 	s.killPlugin(t)
@@ -297,7 +299,7 @@ func TestSessionSurvives(t *testing.T) {
 	s.signal(t, syscall.SIGKILL)
 	s.awaitExit(t)
 
-	s = serve(t, setup{unpooled: true, state: state})
+	s = serve(t, setup{pooled: true, state: state})
 	s.cell(t, sandbox, "x").shows(t, "42")
 	s.cell(t, "kept", "x").shows(t, "42")
 	s.end(t)
@@ -307,6 +309,7 @@ func TestSessionSurvives(t *testing.T) {
 // TestSessionsKept: an operator may have sessions outlive a server that ends as it should.
 func TestSessionsKept(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	state := newState(t)
 	s := serve(t, setup{state: state, config: "sessions: {keep_on_exit: true}\n"})

@@ -12,7 +12,7 @@ import (
 // for writing into one of them could not clean up.
 func TestNobodyReadsTheServer(t *testing.T) {
 	require(t, "engine")
-	onlyWhere(t, here().isDocker(), "it is about the server alone")
+	onePlace(t)
 	t.Parallel()
 	for name, closed := range map[string][]int{"stdout": {0}, "stderr": {1}, "both": {0, 1}} {
 		t.Run(name, func(t *testing.T) {

@@ -46,7 +46,7 @@ print(time.time() - began, file=sys.stderr)`, lines)))
 func TestTwentyAtOnce(t *testing.T) {
 	require(t, "engine")
 	t.Parallel()
-	s := serve(t, setup{unpooled: true})
+	s := serve(t, setup{})
 	var all sync.WaitGroup
 	for i := range 20 {
 		c := s.send(t, program(fmt.Sprintf("print(%d)\nopen('f', 'w').write('%d')", i, i)), nil)

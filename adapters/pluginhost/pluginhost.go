@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/plugins/sdk/patience"
 	"github.com/boxwright/boxwright/ports/execution"
 )
 
@@ -33,11 +34,12 @@ type Config struct {
 	Logger       *slog.Logger  // nil discards
 	StartTimeout time.Duration // 0: 15 s
 	WaitTimeout  time.Duration // how long a call waits for a restart; 0: 15 s
-	InfoTimeout  time.Duration // how long the plugin may take to tell about itself and its engine; 0: 15 s
+	InfoTimeout  time.Duration // how long the plugin may take to tell about itself and its engine; 0: 45 s
 }
 
 const (
 	defaultTimeout = 15 * time.Second
+	infoTimeout    = patience.QuickTime + defaultTimeout // the backend is the first to give up, and knows what on
 	minBackoff     = 200 * time.Millisecond
 	maxBackoff     = 10 * time.Second
 	healthyAfter   = time.Minute
@@ -77,7 +79,7 @@ func Open(cfg Config) *Plugin {
 		cfg.WaitTimeout = defaultTimeout
 	}
 	if cfg.InfoTimeout <= 0 {
-		cfg.InfoTimeout = defaultTimeout
+		cfg.InfoTimeout = infoTimeout
 	}
 	if cfg.Plugin == "" {
 		cfg.Plugin = cfg.Name

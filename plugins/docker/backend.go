@@ -62,15 +62,14 @@ func (b *Backend) Close() error {
 
 // Info implements execution.Backend.
 func (b *Backend) Info(ctx context.Context) (core.Info, error) {
+	before := b.finder.Current()
 	e, err := b.finder.Find(ctx)
 	if err != nil {
 		return core.Info{}, err
 	}
-	ctx, cancel := e.quick(ctx)
-	defer cancel()
-	now, err := e.learn(ctx)
+	now, err := e.since(ctx, before)
 	if err != nil {
-		return core.Info{}, e.fail(ctx, err, "the engine did not tell about itself")
+		return core.Info{}, err
 	}
 	return core.Info{
 		Name:          "docker",

@@ -62,18 +62,32 @@ type facts struct {
 
 // connect makes the connection.
 func (f *finder) connect(ctx context.Context, at daemon.Endpoint) (*engine, error) {
-	ctx, cancel := context.WithTimeout(ctx, daemon.ProbeTime)
-	defer cancel()
 	api, err := client.NewClientWithOpts(f.options(at)...)
 	if err != nil {
 		return nil, err
 	}
 	e := &engine{api: api, host: at.Host, finding: f}
-	if _, err := e.learn(ctx); err != nil {
+	if err := e.greet(ctx); err != nil {
 		_ = api.Close() // nothing is open
 		return nil, err
 	}
 	return e, nil
+}
+
+// greet agrees on a version and learns what the daemon can do. For that it looks at all of its containers,
+// and takes longer than for its first answer.
+func (e *engine) greet(ctx context.Context) error {
+	probe, cancel := context.WithTimeout(ctx, daemon.ProbeTime)
+	defer cancel()
+	pong, err := e.api.Ping(probe)
+	if err != nil {
+		return err
+	}
+	e.api.NegotiateAPIVersionPing(pong)
+	ctx, cancelLearn := e.quick(ctx)
+	defer cancelLearn()
+	_, err = e.learn(ctx)
+	return err
 }
 
 // learn asks the daemon what it can do: it may have been configured anew since the last time.
@@ -84,6 +98,21 @@ func (e *engine) learn(ctx context.Context) (facts, error) {
 	}
 	now := factsOf(info, e.finding.settings.Runtime)
 	e.known.Store(&now)
+	return now, nil
+}
+
+// since is what the daemon can do now. One that was not there before has just told, and is not asked twice: a
+// busy one takes a while.
+func (e *engine) since(ctx context.Context, before *engine) (facts, error) {
+	if e != before {
+		return e.facts(), nil
+	}
+	ctx, cancel := e.quick(ctx)
+	defer cancel()
+	now, err := e.learn(ctx)
+	if err != nil {
+		return facts{}, e.fail(ctx, err, "the engine did not tell about itself")
+	}
 	return now, nil
 }
 

@@ -105,10 +105,14 @@ func TestEngineThatNeverAnswers(t *testing.T) {
 func TestAnEngineThatIsConfiguredAnew(t *testing.T) {
 	var cpu atomic.Bool
 	cpu.Store(true)
-	settings := Settings{Host: tellingEngine(t, cpu.Load)}
+	var asked atomic.Int32
+	settings := Settings{Host: tellingEngine(t, func() bool { asked.Add(1); return cpu.Load() })}
 	b := newBackend("test", sdk.Config{}, settings, newFinder(settings, machine()))
 	if info, err := b.Info(t.Context()); err != nil || info.Limits[core.LimitCPU] != core.EnforcedCgroup {
 		t.Fatalf("at first: %v, %v", info.Limits, err)
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the engine was asked %d times", n)
 	}
 	cpu.Store(false)
 	if info, err := b.Info(t.Context()); err != nil || info.Limits[core.LimitCPU] != core.EnforcedNot {

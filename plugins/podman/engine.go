@@ -76,6 +76,21 @@ func (e *engine) learn(ctx context.Context) (facts, error) {
 	return now, nil
 }
 
+// since is what the service can do now. One that was not there before has just told, and is not asked twice: a
+// busy one takes a while.
+func (e *engine) since(ctx context.Context, before *engine) (facts, error) {
+	if e != before {
+		return e.facts(), nil
+	}
+	ctx, cancel := e.quick(ctx)
+	defer cancel()
+	now, err := e.learn(ctx)
+	if err != nil {
+		return facts{}, e.fail(ctx, err, "the engine did not tell about itself")
+	}
+	return now, nil
+}
+
 // facts is what the service could do when it told last.
 func (e *engine) facts() facts { return *e.known.Load() }
 

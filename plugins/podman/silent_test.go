@@ -117,11 +117,15 @@ func TestServicesTooOld(t *testing.T) {
 func TestAnEngineThatIsConfiguredAnew(t *testing.T) {
 	var controllers atomic.Value
 	controllers.Store(`["cpu","memory","pids"]`)
-	host := tellingEngine(t, func() string { return controllers.Load().(string) })
+	var asked atomic.Int32
+	host := tellingEngine(t, func() string { asked.Add(1); return controllers.Load().(string) })
 	f := newFinder(Settings{Host: host}, machine())
 	b := newBackend("test", sdk.Config{}, f)
 	if info, err := b.Info(t.Context()); err != nil || info.Limits[core.LimitCPU] != core.EnforcedCgroup {
 		t.Fatalf("at first: %v, %v", info.Limits, err)
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the engine was asked %d times", n)
 	}
 	controllers.Store(`["memory","pids"]`)
 	if info, err := b.Info(t.Context()); err != nil || info.Limits[core.LimitCPU] != core.EnforcedNot {

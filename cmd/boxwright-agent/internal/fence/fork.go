@@ -44,7 +44,8 @@ var lower launcher
 // launcher is a thread that has given up priority. Its programs inherit that; a process without privileges
 // cannot take it back, so no other thread may do it for a moment.
 type launcher struct {
-	jobs chan func()
+	jobs  chan func()
+	begun chan struct{} // closed when a thread has taken the jobs
 }
 
 // yielding is the nice value of programs that give way: the agent is as good as always next, and beside
@@ -55,14 +56,25 @@ const yielding = 10
 // behind a thousand processes to find out that there are a thousand. It is to be called once, before
 // anything is started.
 func Yield() {
-	lower.jobs = make(chan func())
-	go func() {
-		runtime.LockOSThread()
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, yielding)
-		for job := range lower.jobs {
-			job()
-		}
-	}()
+	lower.jobs, lower.begun = make(chan func()), make(chan struct{})
+	go lower.serve()
+}
+
+// serve does the jobs. The first thread is not taken, as the priority of the process is that thread's: while
+// it is held here, another goroutine has another one.
+func (l *launcher) serve() {
+	runtime.LockOSThread()
+	if unix.Gettid() == unix.Getpid() {
+		go l.serve()
+		<-l.begun
+		runtime.UnlockOSThread()
+		return
+	}
+	close(l.begun)
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, yielding)
+	for job := range l.jobs {
+		job()
+	}
 }
 
 func (l *launcher) forkExec(path string, argv []string, attr *syscall.ProcAttr) (pid int, err error) {
