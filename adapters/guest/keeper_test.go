@@ -38,6 +38,7 @@ func onEach(t *testing.T, test func(t *testing.T, k keeper)) { with(t, test, run
 func with(t *testing.T, test func(t *testing.T, k keeper), keepers ...keeper) {
 	for _, k := range keepers {
 		t.Run(string(k), func(t *testing.T) {
+			t.Parallel() // with other keepers of the same test only
 			require(t, pythonImage)
 			k.require(t)
 			test(t, k)

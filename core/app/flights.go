@@ -7,44 +7,45 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-// flights lets callers that want the same environment share one install.
-type flights struct {
+// flights lets callers that want the same thing share the work for it.
+type flights[T any] struct {
 	mu   sync.Mutex
-	open map[string]*flight
+	open map[string]*flight[T]
 }
 
-type flight struct {
+type flight[T any] struct {
 	cancel   context.CancelFunc
 	done     chan struct{}
 	waiting  int
 	watchers map[int]func(core.Progress)
-	result   core.Environment
+	result   T
 	err      error
 }
 
-type installFunc = func(ctx context.Context, progress func(core.Progress)) (core.Environment, error)
+type work[T any] = func(ctx context.Context, progress func(core.Progress)) (T, error)
 
-func (f *flights) do(ctx context.Context, key string, progress func(core.Progress), work installFunc) (core.Environment, error) {
+func (f *flights[T]) do(ctx context.Context, key string, progress func(core.Progress), work work[T]) (T, error) {
 	shared, seat := f.board(ctx, key, progress, work)
 	defer f.leave(key, shared, seat)
 	select {
 	case <-shared.done:
 		return shared.result, shared.err
 	case <-ctx.Done():
-		return core.Environment{}, cancelled(ctx)
+		var none T
+		return none, cancelled(ctx)
 	}
 }
 
-func (f *flights) board(ctx context.Context, key string, progress func(core.Progress), work installFunc) (shared *flight, seat int) {
+func (f *flights[T]) board(ctx context.Context, key string, progress func(core.Progress), work work[T]) (shared *flight[T], seat int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	shared = f.open[key]
 	if shared == nil {
-		shared = &flight{done: make(chan struct{}), watchers: map[int]func(core.Progress){}}
+		shared = &flight[T]{done: make(chan struct{}), watchers: map[int]func(core.Progress){}}
 		flying, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		shared.cancel = cancel
 		if f.open == nil {
-			f.open = map[string]*flight{}
+			f.open = map[string]*flight[T]{}
 		}
 		f.open[key] = shared
 		go f.fly(flying, key, shared, work)
@@ -58,7 +59,7 @@ func (f *flights) board(ctx context.Context, key string, progress func(core.Prog
 	return shared, seat
 }
 
-func (f *flights) fly(ctx context.Context, key string, shared *flight, work installFunc) {
+func (f *flights[T]) fly(ctx context.Context, key string, shared *flight[T], work work[T]) {
 	shared.result, shared.err = work(ctx, func(p core.Progress) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -74,9 +75,9 @@ func (f *flights) fly(ctx context.Context, key string, shared *flight, work inst
 	close(shared.done)
 }
 
-// leave gives the seat back; the last one out ends the install. Whoever comes after that begins
+// leave gives the seat back; the last one out ends the work. Whoever comes after that begins
 // a new one.
-func (f *flights) leave(key string, shared *flight, seat int) {
+func (f *flights[T]) leave(key string, shared *flight[T], seat int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(shared.watchers, seat)

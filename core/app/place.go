@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,9 @@ import (
 type place struct {
 	name    string
 	backend execution.Backend
+	log     *slog.Logger
+
+	asking flights[core.Info]
 
 	mu   sync.Mutex
 	info *core.Info // as it told when its limits held
@@ -38,7 +42,7 @@ func (s *Service) place(name string) (*place, error) {
 	if p := s.places.all[name]; p != nil {
 		return p, nil
 	}
-	p := &place{name: name, backend: backend}
+	p := &place{name: name, backend: backend, log: s.ports.Log}
 	s.places.all[name] = p
 	s.boxes.look() // a crashed server may have left something there
 	return p, nil
@@ -97,7 +101,8 @@ func (p *place) lastImage() core.Image {
 	return p.last
 }
 
-// told returns what the backend says of itself, once all limits hold that have to.
+// told returns what the backend says of itself, once all limits hold that have to. Calls that come together ask
+// once: an engine may take a while to tell.
 func (p *place) told(ctx context.Context, policy core.Unenforced) (core.Info, error) {
 	p.mu.Lock()
 	known := p.info
@@ -105,6 +110,16 @@ func (p *place) told(ctx context.Context, policy core.Unenforced) (core.Info, er
 	if known != nil {
 		return *known, nil
 	}
+	return p.asking.do(ctx, p.name, nil, func(ctx context.Context, _ func(core.Progress)) (info core.Info, err error) {
+		err = safely(p.log, "asked a backend about itself", func() error {
+			info, err = p.ask(ctx, policy)
+			return err
+		})
+		return info, err
+	})
+}
+
+func (p *place) ask(ctx context.Context, policy core.Unenforced) (core.Info, error) {
 	info, err := p.backend.Info(ctx)
 	if err != nil {
 		return core.Info{}, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,6 +105,33 @@ func TestTheRoutedBackendIsCheckedToo(t *testing.T) {
 	_, err := service.RunOnce(t.Context(), request("x"), nil)
 	if core.KindOf(err) != core.ErrUnsupported || !strings.Contains(err.Error(), "backend b: ") || len(b.specs) != 0 {
 		t.Errorf("got %v, made %d boxes", err, len(b.specs))
+	}
+}
+
+// TestABackendIsAskedOnce: calls that come while it tells about itself wait for the one answer, be it good or bad.
+func TestABackendIsAskedOnce(t *testing.T) {
+	for _, trouble := range []error{nil, errors.New("it hangs")} {
+		synctest.Test(t, func(t *testing.T) {
+			service, a, _ := pair(t, nil)
+			a.breaks("info", trouble)
+			var asked atomic.Int32
+			answer := make(chan struct{})
+			a.asked = func(context.Context) { asked.Add(1); <-answer }
+			var all sync.WaitGroup
+			for range 20 {
+				all.Go(func() {
+					if _, err := service.RunOnce(t.Context(), request("x"), nil); (err == nil) != (trouble == nil) {
+						t.Errorf("with %v: %v", trouble, err)
+					}
+				})
+			}
+			synctest.Wait()
+			close(answer)
+			all.Wait()
+			if n := asked.Load(); n != 1 {
+				t.Errorf("with %v it was asked %d times", trouble, n)
+			}
+		})
 	}
 }
 

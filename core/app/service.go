@@ -112,7 +112,7 @@ type Service struct {
 	released  sync.Map // by owner: when it was looked last whether its files are gone
 	sessions  *sessions
 	places    places
-	installs  flights
+	installs  flights[core.Environment]
 	compiles  compiles
 	trims     trims
 	closing   context.Context
