@@ -61,7 +61,7 @@ ENGINE_TESTS = $(sort $(dir $(shell grep -rlP --include='*_test.go' '\.Skipf?\x2
 test: engines build lint test-unit ## Set up the engines, then lint and run every test
 	set -a; . .test/engines; \
 	export BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin; status=0; \
-	go test -count=1 -p 2 -timeout $(TEST_TIMEOUT) $(addprefix ./,$(ENGINE_TESTS)) || status=1; \
+	go test -count=1 -p 3 -timeout $(TEST_TIMEOUT) $(addprefix ./,$(ENGINE_TESTS)) || status=1; \
 	hack/e2e.sh $(PLACES) || status=1; \
 	exit $$status # what fails in one stage does not hide what fails in the next
 
