@@ -41,6 +41,7 @@ type httpWire struct {
 	eat   func(line []byte)
 	done  context.Context
 	leave context.CancelFunc
+	key   string // "" is none
 
 	mu       sync.Mutex
 	session  string
@@ -97,6 +98,9 @@ func (h *httpWire) headers(body []byte) map[string]string {
 	headers := map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 	if version, ok := m.Params.Meta["io.modelcontextprotocol/protocolVersion"].(string); ok {
 		headers["Mcp-Protocol-Version"], headers["Mcp-Method"], headers["Mcp-Name"] = version, m.Method, m.Params.Name+m.Params.URI
+	}
+	if h.key != "" {
+		headers["Authorization"] = "Bearer " + h.key
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,6 +200,7 @@ func TestPythonClientsOverHTTP(t *testing.T) {
 // TestASandboxOfAConnection ends with its session, whichever way that ends, and no other does.
 func TestASandboxOfAConnection(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	p := launch(t, setup{transport: overStreamable}, nil)
 	for _, way := range []string{overStreamable, overSSE} {
@@ -223,6 +228,7 @@ func TestASandboxOfAConnection(t *testing.T) {
 // TestAServerThatIsToldToEnd lets a call end first, and leaves nothing.
 func TestAServerThatIsToldToEnd(t *testing.T) {
 	require(t, "engine")
+	onePlace(t)
 	t.Parallel()
 	for _, way := range []string{overStreamable, overSSE} {
 		w := connect(t, setup{pooled: true, transport: way})
