@@ -136,7 +136,7 @@ func normal(t *testing.T, w *wire, line []byte) []byte {
 
 // placeless is without where people find files: a path of this machine on stdio, a link over HTTP.
 func placeless(out []byte) []byte {
-	for _, place := range []string{` at (\$STATE|http://[0-9.:]+)/files/[^"\\]*`, `,\s+"url": "[^"]*"`} {
+	for _, place := range []string{`\\n- all of them as a ZIP archive at http[^"\\]*`, `"archive_url": "[^"]*",\s+`, ` at (\$STATE|http://[0-9.:]+)/files/[^"\\]*`, `,\s+"url": "[^"]*"`} {
 		out = regexp.MustCompile(place).ReplaceAll(out, nil)
 	}
 	return out

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"archive/zip"
 	"bytes"
 	"io"
 	"net/http"
@@ -55,4 +56,59 @@ func TestLinks(t *testing.T) {
 			t.Errorf("%s: %v", name, h)
 		}
 	}
+}
+
+// TestLinksToAll: several files come as one archive, and a file goes into a sandbox, by links too. What was used is
+// there to be read.
+func TestLinksToAll(t *testing.T) {
+	require(t, "engine")
+	onePlace(t)
+	t.Parallel()
+	p := launch(t, setup{transport: overStreamable, config: wantsKeys}, nil)
+	u := p.tenant(t, "ann")
+	r := u.use(t, tool, args{"code": "for name in 'ab': open(name, 'w').write(name * 3)"})
+	_, body := follow(t, "GET", r.ArchiveURL, "")
+	archive, err := zip.NewReader(strings.NewReader(body), int64(len(body)))
+	if err != nil || len(archive.File) != 2 || archive.File[1].Name != "b" || archive.File[1].UncompressedSize64 != 3 {
+		t.Errorf("the archive at %q is %.200q, %v", r.ArchiveURL, body, err)
+	}
+
+	sandbox := u.use(t, "sandbox_initialize", args{}).SandboxID
+	offer := u.use(t, "write_file", args{"sandbox_id": sandbox, "path": "in/größe.txt"})
+	if status, body := follow(t, "PUT", offer.UploadURL, "hello"); status >= 300 {
+		t.Errorf("the upload to %q: %d %s", offer.UploadURL, status, body)
+	}
+	if r := u.use(t, "run_python", args{"sandbox_id": sandbox, "code": "open('in/größe.txt').read()"}); r.Result != "'hello'" {
+		t.Errorf("the sandbox has %s", r.raw)
+	}
+	if r := u.use(t, "write_file", args{"sandbox_id": sandbox, "path": "../x"}); r.Error.Type != "invalid" {
+		t.Errorf("an address for another place: %s", r.raw)
+	}
+	if r := u.use(t, "write_file", args{"sandbox_id": "work", "path": "x"}); r.Error.Type != "not_found" {
+		t.Errorf("an address for no sandbox: %s", r.raw)
+	}
+
+	u.sendf(t, `{"jsonrpc":"2.0","id":"usage","method":"resources/read","params":{"uri":"boxwright://usage"}}`)
+	if text := string(u.await(t, `"usage"`).line); !strings.Contains(text, `\"quota\": \"files\",\n    \"used\": 6`) || !strings.Contains(text, `\"quota\": \"boxes\",\n    \"used\": 1`) {
+		t.Errorf("used: %s", text)
+	}
+}
+
+// follow makes a request to a link.
+func follow(t *testing.T, method, link, content string) (status int, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, link, strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	all, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(all)
 }

@@ -181,6 +181,8 @@ type result struct {
 	Stderr     string             `json:"stderr"`
 	Result     string             `json:"result"`
 	SandboxID  string             `json:"sandbox_id"`
+	ArchiveURL string             `json:"archive_url"`
+	UploadURL  string             `json:"upload_url"`
 	Truncated  truncated          `json:"truncated"`
 	DurationMS map[string]float64 `json:"duration_ms"`
 	Files      []file             `json:"files"`

@@ -188,7 +188,7 @@ func TestManyFilesStayBelowWhatClientsTake(t *testing.T) {
 		name := strings.Repeat("d", 900) + string(rune('a'+i%26))
 		record.Files = append(record.Files, core.Artifact{Name: name, URI: "boxwright://runs/r/" + name, Location: "/files/" + name})
 	}
-	result := toolResult(record)
+	result := toolResult(record, "")
 	raw, err := json.Marshal(result)
 	if err != nil {
 		t.Fatal(err)

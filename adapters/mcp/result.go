@@ -24,6 +24,7 @@ type runResult struct {
 	Truncated     *truncated         `json:"truncated,omitempty"`
 	DurationMS    map[string]float64 `json:"duration_ms,omitempty"`
 	Files         []fileResult       `json:"files"`
+	ArchiveURL    string             `json:"archive_url,omitempty"`
 	Error         *errorResult       `json:"error,omitempty"`
 	Warnings      []string           `json:"warnings,omitempty"`
 	InstallLog    string             `json:"install_log,omitempty"`
@@ -137,9 +138,10 @@ const (
 )
 
 // toolResult turns a record into what a client gets: text for the model, images in place, links
-// to files, and the same as structured content.
-func toolResult(r core.Record) *mcp.CallToolResult {
+// to files, and the same as structured content. archive is the address of all files together; "" is none.
+func toolResult(r core.Record, archive string) *mcp.CallToolResult {
 	result := structured(r)
+	result.ArchiveURL = archive
 	content := []mcp.Content{mcp.NewTextContent(recordText(r, result))}
 	for _, f := range r.Files {
 		if f.Preview != nil {
@@ -233,6 +235,9 @@ func recordText(r core.Record, result runResult) string {
 			break
 		}
 		fmt.Fprintf(&files, "- %s (%s, %s)%s\n", shownName(f.Name), f.MIMEType, byteCount(f.Size), shownPlace(f))
+	}
+	if result.ArchiveURL != "" {
+		fmt.Fprintf(&files, "- all of them as a ZIP archive at %s\n", result.ArchiveURL)
 	}
 	section("hint", result.Hint)
 	section("files", files.String())

@@ -34,8 +34,11 @@ type UseCases interface {
 	ListFiles(ctx context.Context, r core.FileRequest, recursive bool) (core.FileListing, error)
 	ReadFile(ctx context.Context, r core.FileRequest, offset, limit int64, picture bool) (core.FileContent, error)
 	WriteFile(ctx context.Context, r core.FileRequest, content []byte, progress func(core.Progress)) (session string, err error)
+	UploadTarget(ctx context.Context, r core.FileRequest) (session string, err error)
 	UploadFile(ctx context.Context, r core.FileRequest, content io.Reader) error
 	DeleteFile(ctx context.Context, r core.FileRequest) (session string, err error)
+
+	Usage(ctx context.Context, owner string) ([]core.Meter, error)
 
 	BeginInstall(ctx context.Context, owner, idOrName string, packages []string, wait time.Duration) (core.PackageInstall, error)
 	InstallStatus(ctx context.Context, owner, idOrName, name string) (core.PackageInstall, error)
@@ -58,14 +61,22 @@ type Options struct {
 	Languages    []core.Language
 	Timeout      time.Duration
 	MaxTimeout   time.Duration
-	SyncLimit    time.Duration              // how long a call waits for its run
-	Memory       int64                      // bytes of a box
-	Link         func(core.Artifact) string // the address of a file for callers over HTTP; nil: there is none
-	Tools        string                     // SetEphemeral, SetMCPSandbox; "" is SetDefault
-	UploadFrom   []string                   // folders of this machine whose files clients may upload; only where clients are on it
-	Tenant       string                     // the owner where no principal is known
-	Server       string                     // names this server process
+	SyncLimit    time.Duration // how long a call waits for its run
+	Memory       int64         // bytes of a box
+	Links        Links         // for callers over HTTP; nil: there are none
+	Tools        string        // SetEphemeral, SetMCPSandbox; "" is SetDefault
+	UploadFrom   []string      // folders of this machine whose files clients may upload; only where clients are on it
+	Tenant       string        // the owner where no principal is known
+	Server       string        // names this server process
 	Log          *slog.Logger
+}
+
+// Links makes the addresses that callers over HTTP reach files by, without a key. One that there is none of is "".
+type Links interface {
+	File(f core.Artifact) string
+	Archive(run string) string // all files of a run, as a ZIP archive
+	// Upload is where a file of an owner's sandbox can be put to with HTTP's PUT, of so many bytes at most.
+	Upload(owner, sandbox, path string) (url string, maxSize int64, until time.Time)
 }
 
 // Server is the MCP server with Boxwright's tools.
@@ -92,6 +103,7 @@ func New(cases UseCases, o Options) *Server {
 		s.add(t)
 	}
 	s.AddResourceTemplate(s.runFiles())
+	s.AddResource(s.usage())
 	return s
 }
 

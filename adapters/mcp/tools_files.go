@@ -136,12 +136,11 @@ func (s *Server) read(ctx context.Context, c call) (*mcp.CallToolResult, error) 
 }
 
 func (s *Server) writeFile() tool {
-	content := textParam("content", "the whole file")
-	content.required = true
-	number := map[string]any{"type": "integer"}
+	content := textParam("content", "the whole file; left out, the answer has an upload_url, where that is offered")
+	text, number := map[string]any{"type": "string"}, map[string]any{"type": "integer"}
 	return tool{
 		name: "write_file", title: "Write a file into a sandbox",
-		description: `Writes a file into a sandbox, with the folders that it needs; what was there under its name is replaced. It does not wait for what runs in the sandbox. Programs read it by the same path.
+		description: `Writes a file into a sandbox, with the folders that it needs; what was there under its name is replaced. It does not wait for what runs in the sandbox. Programs read it by the same path. A big file is not sent as content: without it, a client over HTTP gets an upload_url, to which whoever has the file can send it with PUT.
 Example: {"path": "data/in.csv", "content": "a,b\n1,2\n"}`,
 		params: []param{
 			pathParam(), content,
@@ -149,7 +148,8 @@ Example: {"path": "data/in.csv", "content": "a,b\n1,2\n"}`,
 			sandboxParam(ownSandbox),
 		},
 		output: map[string]any{"type": "object", "properties": map[string]any{
-			"sandbox_id": map[string]any{"type": "string"}, "path": map[string]any{"type": "string"}, "size": number,
+			"sandbox_id": text, "path": text, "size": number,
+			"upload_url": textSchema("for PUT, without a key"), "expires": textSchema("of upload_url, RFC 3339"), "max_size": number,
 		}},
 		destructive: true, idempotent: true, openWorld: true,
 		handle: s.write,
@@ -161,15 +161,18 @@ func (s *Server) write(ctx context.Context, c call) (*mcp.CallToolResult, error)
 	if err != nil {
 		return nil, err
 	}
-	text, err := c.optional("content")
+	text, err := c.text("content")
 	if err != nil {
 		return nil, err
+	}
+	if text == nil {
+		return s.offerUpload(ctx, r)
 	}
 	encoding, err := c.optional("encoding")
 	if err != nil {
 		return nil, err
 	}
-	data, err := decodeContent(text, encoding)
+	data, err := decodeContent(*text, encoding)
 	if err != nil {
 		return nil, core.Errorf(core.ErrInvalid, "%w", err).WithHint(`encoding is "text" or "base64"`)
 	}
@@ -179,6 +182,25 @@ func (s *Server) write(ctx context.Context, c call) (*mcp.CallToolResult, error)
 	}
 	return structuredResult(fmt.Sprintf("%s written to %s.", byteCount(int64(len(data))), shownName(r.Path)), map[string]any{
 		"sandbox_id": session, "path": r.Path, "size": len(data),
+	}), nil
+}
+
+// offerUpload answers with an address for content that does not come with the call.
+func (s *Server) offerUpload(ctx context.Context, r core.FileRequest) (*mcp.CallToolResult, error) {
+	if !s.hasLinks(ctx) {
+		return nil, core.Errorf(core.ErrInvalid, "content is missing").WithHint("it is the whole file, as text or, with encoding, as base64; the empty text is an empty file")
+	}
+	session, err := s.cases.UploadTarget(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	url, most, until := s.options.Links.Upload(r.Tenant, session, r.Path)
+	if url == "" {
+		return nil, core.Errorf(core.ErrUnsupported, "this server gives out no addresses to upload to").WithHint("send content")
+	}
+	text := fmt.Sprintf("Send %s (at most %s) with HTTP's PUT, until %s, to %s", shownName(r.Path), byteCount(most), stamp(until), url)
+	return structuredResult(text, map[string]any{
+		"sandbox_id": session, "path": r.Path, "upload_url": url, "expires": stamp(until), "max_size": most,
 	}), nil
 }
 

@@ -122,7 +122,7 @@ func TestInspectListsPackages(t *testing.T) {
 }
 
 func TestRecordTellsOfMissingModules(t *testing.T) {
-	result := toolResult(core.Record{Status: core.StatusFailed, ExitCode: 1, Hint: "run it again", AutoInstalled: []string{"six", "idna"}})
+	result := toolResult(core.Record{Status: core.StatusFailed, ExitCode: 1, Hint: "run it again", AutoInstalled: []string{"six", "idna"}}, "")
 	text := result.Content[0].(mcp.TextContent).Text
 	raw, _ := json.Marshal(result.StructuredContent)
 	for _, want := range []string{"The code lacked six, idna. It was run again from the start", "hint:\nrun it again"} {

@@ -45,7 +45,17 @@ func (s *Server) answer(ctx context.Context, record core.Record, err error) (*mc
 	for i, f := range record.Files {
 		record.Files[i].Location = s.location(ctx, f)
 	}
-	return toolResult(record), nil
+	archive := ""
+	if len(record.Files) > 1 && s.hasLinks(ctx) {
+		archive = s.options.Links.Archive(record.RunID)
+	}
+	return toolResult(record, archive), nil
+}
+
+// hasLinks reports whether the caller is one over HTTP who may get links.
+func (s *Server) hasLinks(ctx context.Context) bool {
+	_, remote := core.PrincipalOf(ctx)
+	return remote && s.options.Links != nil
 }
 
 // location is where the caller finds a file: on this machine or, if it called over HTTP, by a link.
@@ -53,10 +63,10 @@ func (s *Server) location(ctx context.Context, f core.Artifact) string {
 	if _, remote := core.PrincipalOf(ctx); !remote {
 		return f.Location
 	}
-	if s.options.Link == nil {
+	if !s.hasLinks(ctx) {
 		return ""
 	}
-	return s.options.Link(f)
+	return s.options.Links.File(f)
 }
 
 func (s *Server) onceDescription() string {

@@ -17,6 +17,41 @@ import (
 // linkKey is the file of the secret that links are signed with.
 const linkKey = "links.key"
 
+// fileLinks makes links to files for clients over HTTP. The zero value makes none.
+type fileLinks struct {
+	signer    *links.Signer
+	life      time.Duration
+	maxUpload int64
+}
+
+// File implements mcp.Links.
+func (l *fileLinks) File(f core.Artifact) string {
+	if l.signer == nil {
+		return ""
+	}
+	return l.signer.File(f.Run, f.Name, l.life)
+}
+
+// Archive implements mcp.Links.
+func (l *fileLinks) Archive(run string) string {
+	if l.signer == nil {
+		return ""
+	}
+	return l.signer.Archive(run, l.life)
+}
+
+// uploadLife bounds how long a link is good that something can be changed by.
+const uploadLife = time.Hour
+
+// Upload implements mcp.Links.
+func (l *fileLinks) Upload(owner, sandbox, path string) (url string, maxSize int64, until time.Time) {
+	if l.signer == nil {
+		return "", 0, time.Time{}
+	}
+	life := min(l.life, uploadLife)
+	return l.signer.Upload(owner, sandbox, path, life), l.maxUpload, time.Now().Add(life)
+}
+
 // openLinks lets files be reached by links, and returns the routes of those. There are none if the server does not
 // know the address that its clients have for it.
 func (s *system) openLinks(c config.HTTP, listener net.Listener) ([]web.Route, error) {
@@ -33,7 +68,7 @@ func (s *system) openLinks(c config.HTTP, listener net.Listener) ([]web.Route, e
 	if err != nil {
 		return nil, err
 	}
-	s.linkTo = func(f core.Artifact) string { return signer.File(f.Run, f.Name, c.LinkLifetime.Std()) }
+	s.links = fileLinks{signer: signer, life: c.LinkLifetime.Std(), maxUpload: int64(c.MaxUpload)}
 	handler := links.Handler(links.Options{
 		Signer: signer, Store: s.artifacts, MaxUpload: int64(c.MaxUpload), Log: s.log, Revoked: s.withdrawn,
 		Upload: func(ctx context.Context, r core.FileRequest, content io.Reader, _ int64) error {

@@ -34,7 +34,7 @@ func keepFile(t *testing.T, s *system, run, owner string) string {
 	if err := s.identity.Hold(t.Context(), core.Holding{Run: run, Owner: owner, Bytes: 1, Since: time.Now()}, 0); err != nil {
 		t.Fatal(err)
 	}
-	return s.linkTo(kept)
+	return s.links.File(kept)
 }
 
 // Links of a user are good for as long as the user is.

@@ -79,7 +79,7 @@ func newServer(settings config.Config, system *system) *mcp.Server {
 		Timeout:      settings.Runs.Timeout.Std(),
 		MaxTimeout:   settings.Runs.MaxTimeout.Std(),
 		Memory:       int64(settings.Limits.Memory),
-		Link:         system.link,
+		Links:        &system.links,
 		Tools:        settings.Tools,
 		UploadFrom:   settings.Files.UploadFrom,
 		SyncLimit:    settings.Runs.SyncLimit.Std(),

@@ -41,7 +41,7 @@ type system struct {
 	backends  *app.Backends
 	instance  *disk.Instance
 	log       *slog.Logger
-	linkTo    func(core.Artifact) string // set before HTTP is served; nil: there are no links
+	links     fileLinks // opened before HTTP is served
 }
 
 // wire builds the system. It starts no plugin: each starts when it is first needed.
@@ -130,14 +130,6 @@ func (s *system) openDatabase(c config.Storage, who config.Auth) error {
 		s.index = database.Environments()
 	}
 	return nil
-}
-
-// link is the address of a file for callers over HTTP; "" if there is none.
-func (s *system) link(f core.Artifact) string {
-	if s.linkTo == nil {
-		return ""
-	}
-	return s.linkTo(f)
 }
 
 // close ends the service first: it still needs the plugins to remove its boxes, and the stores to keep what

@@ -89,6 +89,15 @@ func (s *Service) WriteFile(ctx context.Context, r core.FileRequest, content []b
 	})
 }
 
+// UploadTarget returns the session whose workspace a file may be uploaded into, by its path.
+func (s *Service) UploadTarget(ctx context.Context, r core.FileRequest) (session string, err error) {
+	if err := core.CheckPath(r.Path); err != nil {
+		return "", err
+	}
+	found, err := s.usedSession(ctx, r)
+	return found.ID, err
+}
+
 // UploadFile is WriteFile for content that comes as a stream, of any size that the workspace has room for, into
 // a session that is there.
 func (s *Service) UploadFile(ctx context.Context, r core.FileRequest, content io.Reader) error {

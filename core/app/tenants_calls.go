@@ -36,6 +36,11 @@ func (t *Tenants) WriteFile(ctx context.Context, r core.FileRequest, content []b
 	}, inSandbox(r))
 }
 
+// UploadTarget is Service.UploadTarget.
+func (t *Tenants) UploadTarget(ctx context.Context, r core.FileRequest) (session string, err error) {
+	return counted(ctx, t, r.Tenant, func() (string, error) { return t.Service.UploadTarget(ctx, r) })
+}
+
 // DeleteFile is Service.DeleteFile.
 func (t *Tenants) DeleteFile(ctx context.Context, r core.FileRequest) (session string, err error) {
 	return audited(ctx, t, r.Tenant, onFile("file.delete", r), func() (string, error) {
