@@ -42,8 +42,8 @@ func (f *flights[T]) board(ctx context.Context, key string, progress func(core.P
 	shared = f.open[key]
 	if shared == nil {
 		shared = &flight[T]{done: make(chan struct{}), watchers: map[int]func(core.Progress){}}
-		flying, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		shared.cancel = cancel
+		var flying context.Context
+		flying, shared.cancel = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // leave calls it
 		if f.open == nil {
 			f.open = map[string]*flight[T]{}
 		}
