@@ -155,7 +155,8 @@ func nothingOfEarlierRuns(t *testing.T, s *server) {
 
 func placesOutside(t *testing.T, s *server) {
 	for path, why := range map[string]string{
-		"/work/a'; touch /tmp/pwn; '":  "is absolute",
+		"/home/a'; touch /tmp/pwn; '":  "is absolute",
+		"/work//etc/x":                 "is absolute",
 		"../../etc/x":                  "leaves the workspace",
 		"a/../../x":                    "leaves the workspace",
 		"/proc/self/environ":           "is absolute",

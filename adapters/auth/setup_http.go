@@ -13,6 +13,9 @@ type redemption struct {
 	Name  string `json:"name"`
 }
 
+// setupForm is what a request looks like.
+const setupForm = `send {"token": "bxw_setup_…", "name": "ann"}, as application/json`
+
 // ServeHTTP answers a POST of a token and a name with the first administrator's key. It is for a route that is open
 // to everybody, behind a guard that bounds bodies and how often one may ask.
 func (s Setup) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +30,11 @@ func (s Setup) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxToken))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&asked); err != nil {
-		answer(w, http.StatusBadRequest, fault("invalid", "the body is not an object with token and name", ""))
+		answer(w, http.StatusBadRequest, fault("invalid", "the body is not an object with token and name", setupForm))
+		return
+	}
+	if asked.Token == "" {
+		answer(w, http.StatusBadRequest, fault("invalid", "the body lacks its token", setupForm))
 		return
 	}
 	admin, key, err := s.Redeem(r.Context(), asked.Token, asked.Name)

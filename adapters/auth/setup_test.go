@@ -109,6 +109,7 @@ func TestSetupRoute(t *testing.T) {
 	}{
 		{http.MethodGet, "", 405, "POST"},
 		{http.MethodPost, "{", 400, "token and name"},
+		{http.MethodPost, "{}", 400, "lacks its token"},
 		{http.MethodPost, `{"token": "x", "nom": "root"}`, 400, "token and name"},
 		{http.MethodPost, `{"token": "` + strings.Repeat("x", 17<<10) + `"}`, 400, "token and name"},
 		{http.MethodPost, `{"token": "x", "name": "root"}`, 403, "not good any more"},

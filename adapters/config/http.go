@@ -103,7 +103,7 @@ func (v *validator) http(c Config) {
 	v.check(err == nil, "http.listen is %q, but must be HOST:PORT, such as 127.0.0.1:8181", h.Listen)
 	address := net.ParseIP(host)
 	v.check(!c.UsesHTTP() || h.UnixSocket != "" || host != "" && !address.IsUnspecified() || h.PublicURL != "" || len(h.AllowedHosts) > 0,
-		"http.listen is %q, which has no name: say in http.public_url or http.allowed_hosts what clients call the server", h.Listen)
+		"http.listen is %q, which has no name: say in http.public_url or http.allowed_hosts what clients call the server, and who may use it with auth.mode, such as keys", h.Listen)
 	v.check((h.TLSCert == "") == (h.TLSKey == ""), "http.tls_cert and http.tls_key belong together, but only one of them is set")
 	v.check(h.PublicURL == "" || isOrigin(h.PublicURL, true), "http.public_url is %q, but must be a URL such as https://boxwright.example", h.PublicURL)
 	for _, host := range h.AllowedHosts {

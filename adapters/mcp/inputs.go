@@ -158,6 +158,7 @@ func (s *Server) runRequest(c call) (core.Request, error) {
 	if r.OpenStdin && !r.Background {
 		return core.Request{}, core.Errorf(core.ErrInvalid, "open_stdin needs background, as more input can only come in later calls")
 	}
+	r.Dir = inWorkspace(r.Dir)
 	r.Files, err = c.files("files")
 	return r, err
 }

@@ -256,7 +256,7 @@ func parseFile(item json.RawMessage) (core.Input, error) {
 	if err != nil {
 		return core.Input{}, fmt.Errorf("(%q): %w", clip(texts["path"], 80), err)
 	}
-	return core.Input{Name: texts["path"], Content: content}, nil
+	return core.Input{Name: inWorkspace(texts["path"]), Content: content}, nil
 }
 
 func decodeContent(content, encoding string) ([]byte, error) {

@@ -242,7 +242,7 @@ func recordText(r core.Record, result runResult) string {
 	section("hint", result.Hint)
 	section("files", files.String())
 	if result.Stdout+result.Stderr+result.Result == "" && len(r.Files) == 0 && r.Status == core.StatusOK {
-		b.WriteString("\n\nIt printed nothing and wrote no files; use print() to see values.")
+		b.WriteString("\n\nIt printed nothing and wrote no files.")
 	}
 	section("warnings", strings.Join(result.Warnings, "\n"))
 	return b.String()

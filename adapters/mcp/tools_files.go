@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -30,8 +31,17 @@ func (s *Server) fileRequest(c call) (core.FileRequest, error) {
 	if r.Sandbox, err = c.optional("sandbox_id"); err != nil {
 		return core.FileRequest{}, err
 	}
-	r.Path, err = c.optional("path")
+	path, err := c.optional("path")
+	r.Path = inWorkspace(path)
 	return r, err
+}
+
+// inWorkspace makes a path relative that begins with the working directory, as programs and models write it.
+func inWorkspace(path string) string {
+	if path == core.GuestWork {
+		return "."
+	}
+	return strings.TrimPrefix(path, core.GuestWork+"/")
 }
 
 func (s *Server) listFiles() tool {

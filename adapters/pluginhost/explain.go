@@ -46,7 +46,7 @@ func startError(cfg Config, what string, notes *tail, cmd *command) error {
 	if last := notes.last(); last != "" {
 		text += "; it said: " + last
 	}
-	return core.Errorf(core.ErrUnavailable, "%s", text).WithHint("the server's log has all that it printed")
+	return core.Errorf(core.ErrUnavailable, "%s", text).WithHint("the log has all that it printed")
 }
 
 // tail keeps the last bytes that a plugin wrote to stderr.

@@ -131,6 +131,9 @@ func (p *Plugin) supervise(ctx context.Context) {
 	for ctx.Err() == nil {
 		started := time.Now()
 		running, err := launch(ctx, p.cfg, p.log)
+		if err != nil && ctx.Err() != nil {
+			return // nobody wants it any more
+		}
 		if err != nil {
 			p.log.Warn("the plugin did not start", "error", err)
 			p.become(state{err: err, retry: time.Now().Add(wait.next())})

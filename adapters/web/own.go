@@ -11,16 +11,22 @@ import (
 const (
 	mcpPath      = "mcp"
 	metadataPath = ".well-known/oauth-protected-resource"
+	healthPath   = "/healthz"
+	readyPath    = "/readyz"
 )
 
 // readyTime bounds how long /readyz waits for an engine.
 const readyTime = 3 * time.Second
 
+// isProbe reports whether a request is what asks for a server's health, often by its address: the answers are the
+// same for everybody.
+func isProbe(r *http.Request) bool { return r.URL.Path == healthPath || r.URL.Path == readyPath }
+
 // ownRoutes are those that every server has.
 func (s *Server) ownRoutes() []Route {
 	routes := []Route{
-		{Pattern: "GET /healthz", Open: true, Handler: http.HandlerFunc(s.health)},
-		{Pattern: "GET /readyz", Open: true, Handler: http.HandlerFunc(s.ready)},
+		{Pattern: "GET " + healthPath, Open: true, Handler: http.HandlerFunc(s.health)},
+		{Pattern: "GET " + readyPath, Open: true, Handler: http.HandlerFunc(s.ready)},
 	}
 	if len(s.options.AuthorizationServers) > 0 && s.options.PublicURL != nil {
 		for _, path := range []string{metadataPath, metadataPath + "/" + mcpPath} {

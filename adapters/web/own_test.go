@@ -26,7 +26,9 @@ func TestHealth(t *testing.T) {
 	probe("/healthz", 200, `{"status":"ok"}`)
 	s.isDraining.Store(true)
 	probe("/readyz", 503, `{"status":"ending"}`)
-	if w := ask(s, "GET", "/healthz", "", "Host: evil.example"); w.Code != 403 {
-		t.Errorf("by another name: %d", w.Code)
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/": 403, "/mcp": 403, "/healthz/x": 403} {
+		if w := ask(s, "GET", path, "", "Host: 192.0.2.1:8181"); w.Code != want {
+			t.Errorf("%s by another name: %d, want %d", path, w.Code, want)
+		}
 	}
 }

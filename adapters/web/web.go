@@ -112,7 +112,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer boundRest(w, r)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Add("Vary", "Origin")
-	if !s.hosts.allowsHost(r.Host) {
+	if !isProbe(r) && !s.hosts.allowsHost(r.Host) {
 		s.refuse(w, r, refusef(http.StatusForbidden, "this server is not called %.100q; its operator can add the name to http.allowed_hosts", r.Host))
 		return
 	}

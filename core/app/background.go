@@ -63,7 +63,7 @@ func unknownRun(err error) error {
 	if !errors.Is(err, core.ErrNotFound) {
 		return err
 	}
-	return core.Errorf(core.ErrNotFound, "there is no such run, or its result was kept long enough").
+	return core.Errorf(core.ErrNotFound, "there is no such run, or its result is not kept any more").
 		WithHint("list_runs tells which there are")
 }
 

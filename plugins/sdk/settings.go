@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -82,7 +83,7 @@ func checkObject(dec *json.Decoder, t reflect.Type, where string) error {
 			inner = element(t)
 		case !known:
 			return core.Errorf(core.ErrInvalid, "%s has no key %q", where, key).
-				WithHint("allowed: %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+				WithHint("allowed: %s", cmp.Or(strings.Join(slices.Sorted(maps.Keys(fields)), ", "), "none"))
 		}
 		seen[key] = true
 		if err := checkKeys(dec, inner, where+"."+key); err != nil {

@@ -77,7 +77,7 @@ func checkCreateDigest(ctx context.Context, env Env) error {
 		}
 		found, _, err := env.find(ctx, box.ID)
 		if err != nil || box.Image != name || found.Image != name {
-			return fmt.Errorf("the name %s came back as %s and is listed as %s (%w)", name, box.Image, found.Image, err)
+			return errors.Join(fmt.Errorf("the name %s came back as %s and is listed as %s", name, box.Image, found.Image), err)
 		}
 		if err := errors.Join(env.answers(ctx, box.ID), env.Backend.Destroy(ctx, box.ID)); err != nil {
 			return err
@@ -99,7 +99,7 @@ func checkCreateMissingVolume(ctx context.Context, env Env) error {
 		return err
 	}
 	if _, made, err := env.findVolume(ctx, name); err != nil || made {
-		return fmt.Errorf("the volume was made (%w)", err)
+		return errors.Join(errors.New("the volume was made"), err)
 	}
 	return env.nothingLeft(ctx)
 }

@@ -97,7 +97,7 @@ func checkListStopped(ctx context.Context, env Env) error {
 	return env.eventually(ctx, func() error {
 		found, ok, err := env.find(ctx, box.ID)
 		if err != nil || !ok || found.State != core.BoxStopped {
-			return fmt.Errorf("there %v, as %+v (%w)", ok, found, err)
+			return errors.Join(fmt.Errorf("there %v, as %+v", ok, found), err)
 		}
 		return nil
 	})
@@ -123,7 +123,7 @@ func checkDestroyGone(ctx context.Context, env Env) error {
 		return err
 	}
 	if _, there, err := env.find(ctx, box.ID); err != nil || there {
-		return fmt.Errorf("it is still listed (%w)", err)
+		return errors.Join(errors.New("it is still listed"), err)
 	}
 	_, err = env.Backend.Dial(ctx, box.ID)
 	return wantKind("dialling it", err, core.ErrNotFound)
@@ -201,7 +201,7 @@ func checkDestroyVolumesStay(ctx context.Context, env Env) error {
 		return err
 	}
 	if _, there, err := env.findVolume(ctx, volume.Name); err != nil || !there {
-		return fmt.Errorf("the volume is gone (%w)", err)
+		return errors.Join(errors.New("the volume is gone"), err)
 	}
 	return nil
 }
@@ -253,7 +253,7 @@ func checkVolumeRemove(ctx context.Context, env Env) error {
 		}
 	}
 	if _, there, err := env.findVolume(ctx, volume.Name); err != nil || there {
-		return fmt.Errorf("it is still listed (%w)", err)
+		return errors.Join(errors.New("it is still listed"), err)
 	}
 	return nil
 }
@@ -319,7 +319,7 @@ func checkTogether(ctx context.Context, env Env) error {
 		func(i int) error {
 			_, there, err := env.find(ctx, boxes[i].ID)
 			if err != nil || !there {
-				return fmt.Errorf("a box that was made is not listed (%w)", err)
+				return errors.Join(errors.New("a box that was made is not listed"), err)
 			}
 			return env.answers(ctx, boxes[i].ID)
 		},
