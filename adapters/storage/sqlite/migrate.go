@@ -54,19 +54,20 @@ func (d *DB) tryMigrate(ctx context.Context) error {
 	if err != nil || seen == len(steps) {
 		return err
 	}
-	return d.change(ctx, func(tx *sql.Tx) error {
-		seen, err := d.version(ctx, tx) // again: another process may have been quicker
-		if err != nil || seen == len(steps) {
-			return err
-		}
-		for _, step := range steps[seen:] {
-			if _, err := tx.ExecContext(ctx, step); err != nil {
-				return d.fault(ctx, err)
-			}
-		}
-		_, err = tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", len(steps)))
+	tx, err := d.write.BeginTx(ctx, nil)
+	if err != nil {
 		return d.fault(ctx, err)
-	})
+	}
+	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	if seen, err = d.version(ctx, tx); err != nil || seen == len(steps) {
+		return err // another process was quicker
+	}
+	for _, step := range append(steps[seen:], fmt.Sprintf("PRAGMA user_version = %d", len(steps))) {
+		if _, err := tx.ExecContext(ctx, step); err != nil {
+			return d.fault(ctx, err)
+		}
+	}
+	return d.fault(ctx, tx.Commit())
 }
 
 // querier is a pool or a transaction.

@@ -1,5 +1,5 @@
-// Package sqlite keeps sessions, runs, the index of environments, and users with their keys and what they did, in
-// one file, so that they outlive the server.
+// Package sqlite opens a file for sessions, runs, the index of environments, and users with their keys and what they
+// did, so that they outlive the server. What is in it, package sqlstore says.
 //
 // All servers of an installation have the file open at once. What a method has put survives the end of the
 // process, whatever way it ends; an end of the machine may take the last moments with it.
@@ -21,6 +21,7 @@ import (
 	driver "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
 
+	"github.com/boxwright/boxwright/adapters/storage/sqlstore"
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/dependency"
 	"github.com/boxwright/boxwright/ports/identity"
@@ -47,10 +48,7 @@ type DB struct {
 	closed      atomic.Bool
 	logged      atomic.Int64 // bytes since the log was moved, about
 	moving      sync.Mutex   // held while the log is moved, and for ever once it is closed
-	sessions    sessions
-	runs        runs
-	index       environments
-	identity    people
+	store       *sqlstore.Store
 }
 
 // maxReaders bounds connections that read; one of them stays open.
@@ -146,47 +144,25 @@ func (d *DB) prepare(ctx context.Context) error {
 	if err := d.migrate(ctx); err != nil {
 		return err
 	}
-	p := preparing{ctx: ctx, db: d}
-	d.sessions = sessions{db: d, sessionStatements: p.sessions()}
-	d.runs = runs{db: d, runStatements: p.runs()}
-	d.index = environments{db: d, environmentStatements: p.environments()}
-	d.identity = people{db: d, userStatements: p.users(), keyStatements: p.keys(), auditStatements: p.audit(), usageStatements: p.usage()}
-	if code(p.err) == codes.SQLITE_ERROR {
-		return d.damaged(p.err) // the tables are not as the schema made them
+	store, err := sqlstore.New(ctx, sqlstore.Database{Engine: engine{d}, Write: d.write, Read: d.read})
+	if code(err) == codes.SQLITE_ERROR {
+		return d.damaged(err) // the tables are not as the schema made them
 	}
-	return d.fault(ctx, p.err)
+	d.store = store
+	return d.fault(ctx, err)
 }
-
-// preparing prepares statements until one fails.
-type preparing struct {
-	ctx context.Context //nolint:containedctx // it lives as long as one call
-	db  *DB
-	err error
-}
-
-func (p *preparing) on(pool *sql.DB, query string) *sql.Stmt {
-	if p.err != nil {
-		return nil
-	}
-	var s *sql.Stmt
-	s, p.err = pool.PrepareContext(p.ctx, query) //nolint:sqlclosecheck // closed with its pool
-	return s
-}
-
-func (p *preparing) reader(query string) *sql.Stmt { return p.on(p.db.read, query) }
-func (p *preparing) writer(query string) *sql.Stmt { return p.on(p.db.write, query) }
 
 // Sessions is the file's session.Store.
-func (d *DB) Sessions() session.Store { return &d.sessions }
+func (d *DB) Sessions() session.Store { return d.store.Sessions() }
 
 // Runs is the file's session.Runs.
-func (d *DB) Runs() session.Runs { return &d.runs }
+func (d *DB) Runs() session.Runs { return d.store.Runs() }
 
 // Environments is the file's dependency.Index.
-func (d *DB) Environments() dependency.Index { return &d.index }
+func (d *DB) Environments() dependency.Index { return d.store.Environments() }
 
 // Identity is the file's identity.Store.
-func (d *DB) Identity() identity.Store { return &d.identity }
+func (d *DB) Identity() identity.Store { return d.store.Identity() }
 
 // Close ends all connections. Calls that are under way fail. A second Close does nothing.
 func (d *DB) Close() error {
@@ -197,19 +173,25 @@ func (d *DB) Close() error {
 	return errors.Join(d.read.Close(), d.write.Close())
 }
 
-// change does f as one step, which nobody else's change interrupts. The error of f is returned as it is.
-func (d *DB) change(ctx context.Context, f func(*sql.Tx) error) error {
-	tx, err := d.write.BeginTx(ctx, nil)
-	if err != nil {
-		return d.fault(ctx, err)
-	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	if err := f(tx); err != nil {
-		return err
-	}
-	d.changed(0)
-	return d.fault(ctx, tx.Commit())
+// engine is the file as sqlstore has it.
+type engine struct{ db *DB }
+
+// Name implements sqlstore.Engine: SQLite's texts hold any bytes.
+func (engine) Name(text string) any { return text }
+
+// Begin implements sqlstore.Engine: there is one writer, whatever it writes about.
+func (e engine) Begin(ctx context.Context, _ string) (*sql.Tx, error) {
+	return e.db.write.BeginTx(ctx, nil)
 }
 
-// stamp is a time as columns have it.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
+// IsCollision implements sqlstore.Engine.
+func (engine) IsCollision(err error) bool { return isCollision(err) }
+
+// Fault implements sqlstore.Engine.
+func (e engine) Fault(ctx context.Context, err error) error { return e.db.fault(ctx, err) }
+
+// Damaged implements sqlstore.Engine.
+func (e engine) Damaged(err error) error { return e.db.damaged(err) }
+
+// Wrote implements sqlstore.Engine.
+func (e engine) Wrote(bytes int) { e.db.changed(bytes) }

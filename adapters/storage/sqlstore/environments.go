@@ -1,9 +1,8 @@
-package sqlite
+package sqlstore
 
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -12,23 +11,24 @@ import (
 
 // environments is a dependency.Index.
 type environments struct {
-	db *DB
+	db *Store
 	environmentStatements
 }
 
 type environmentStatements struct {
-	put, read, touch, remove *sql.Stmt
-	get, list                *sql.Stmt
+	put, read, touch, remove statement
+	get, list                statement
 }
 
 func (p *preparing) environments() environmentStatements {
 	return environmentStatements{
-		put:    p.writer(`INSERT OR REPLACE INTO environments (key, environment, lock, report) VALUES (?, ?, ?, ?)`),
-		read:   p.writer(`SELECT environment FROM environments WHERE key = ?`),
-		touch:  p.writer(`UPDATE environments SET environment = ? WHERE key = ?`),
-		remove: p.writer(`DELETE FROM environments WHERE key = ?`),
+		put: p.writer(`INSERT INTO environments (key, environment, lock, report) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (key) DO UPDATE SET environment = excluded.environment, lock = excluded.lock, report = excluded.report`),
+		read:   p.locker(`SELECT environment FROM environments WHERE key = $1`),
+		touch:  p.writer(`UPDATE environments SET environment = $1 WHERE key = $2`),
+		remove: p.writer(`DELETE FROM environments WHERE key = $1`),
 
-		get:  p.reader(`SELECT environment, lock, report FROM environments WHERE key = ?`),
+		get:  p.reader(`SELECT environment, lock, report FROM environments WHERE key = $1`),
 		list: p.reader(`SELECT environment FROM environments ORDER BY key`),
 	}
 }
@@ -36,8 +36,8 @@ func (p *preparing) environments() environmentStatements {
 // Get implements dependency.Index.
 func (x *environments) Get(ctx context.Context, key string) (core.Environment, error) {
 	var text, lock, report []byte
-	if err := x.get.QueryRowContext(ctx, key).Scan(&text, &lock, &report); err != nil {
-		return core.Environment{}, x.missing(ctx, key, err)
+	if err := x.get.row(ctx, name(key)).Scan(&text, &lock, &report); err != nil {
+		return core.Environment{}, missing(key, err)
 	}
 	e, err := x.db.decodeEnvironment(text)
 	e.Lock, e.Report = string(lock), string(report)
@@ -45,11 +45,11 @@ func (x *environments) Get(ctx context.Context, key string) (core.Environment, e
 }
 
 // missing is the error of a query for one row.
-func (x *environments) missing(ctx context.Context, key string, err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
+func missing(key string, err error) error {
+	if isNone(err) {
 		return dependency.Unknown(key)
 	}
-	return x.db.fault(ctx, err)
+	return err
 }
 
 // Put implements dependency.Index.
@@ -61,17 +61,16 @@ func (x *environments) Put(ctx context.Context, e core.Environment) error {
 	if err != nil {
 		return err
 	}
-	defer x.db.changed(len(text) + len(e.Lock) + len(e.Report))
-	_, err = x.put.ExecContext(ctx, e.Key, text, []byte(e.Lock), []byte(e.Report))
-	return x.db.fault(ctx, err)
+	_, err = x.put.exec(ctx, name(e.Key), text, []byte(e.Lock), []byte(e.Report))
+	return err
 }
 
 // Touch implements dependency.Index.
 func (x *environments) Touch(ctx context.Context, key string, at time.Time) error {
-	return x.db.change(ctx, func(tx *sql.Tx) error {
+	return x.db.change(ctx, "", func(ctx context.Context, tx *sql.Tx) error {
 		var text []byte
-		if err := tx.StmtContext(ctx, x.read).QueryRowContext(ctx, key).Scan(&text); err != nil {
-			return x.missing(ctx, key, err)
+		if err := x.read.in(ctx, tx).row(ctx, name(key)).Scan(&text); err != nil {
+			return missing(key, err)
 		}
 		e, err := x.db.decodeEnvironment(text)
 		if err != nil || !at.After(e.Used) {
@@ -82,19 +81,18 @@ func (x *environments) Touch(ctx context.Context, key string, at time.Time) erro
 		if err != nil {
 			return err
 		}
-		_, err = tx.StmtContext(ctx, x.touch).ExecContext(ctx, touched, key)
-		return x.db.fault(ctx, err)
+		_, err = x.touch.in(ctx, tx).exec(ctx, touched, name(key))
+		return err
 	})
 }
 
 // Delete implements dependency.Index.
 func (x *environments) Delete(ctx context.Context, key string) error {
-	defer x.db.changed(0)
-	_, err := x.remove.ExecContext(ctx, key)
-	return x.db.fault(ctx, err)
+	_, err := x.remove.exec(ctx, name(key))
+	return err
 }
 
 // List implements dependency.Index.
 func (x *environments) List(ctx context.Context) ([]core.Environment, error) {
-	return collect(ctx, x.db, x.db.decodeEnvironment, x.list)
+	return documents(ctx, x.list, x.db.decodeEnvironment)
 }

@@ -1,8 +1,7 @@
-package sqlite
+package sqlstore
 
 import (
 	"cmp"
-	"database/sql"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -42,10 +41,10 @@ func unstorable(err error) error {
 	return core.Errorf(core.ErrInvalid, "it cannot be kept: %w", err)
 }
 
-func (d *DB) decodeSession(encoded []byte) (core.Session, error) {
+func (d *Store) decodeSession(encoded []byte) (core.Session, error) {
 	var s storedSession
 	if err := json.Unmarshal(encoded, &s); err != nil {
-		return core.Session{}, d.damaged(err)
+		return core.Session{}, d.on.Damaged(err)
 	}
 	return core.Session{
 		ID: string(s.ID), Owner: string(s.Owner), Name: string(s.Name), Client: string(s.Client),
@@ -64,10 +63,10 @@ func encodeEnvironment(e core.Environment) (string, error) {
 	return string(encoded), unstorable(err)
 }
 
-func (d *DB) decodeEnvironment(encoded []byte) (core.Environment, error) {
+func (d *Store) decodeEnvironment(encoded []byte) (core.Environment, error) {
 	var e storedEnvironment
 	if err := json.Unmarshal(encoded, &e); err != nil {
-		return core.Environment{}, d.damaged(err)
+		return core.Environment{}, d.on.Damaged(err)
 	}
 	return core.Environment{
 		Key: string(e.Key), Backend: string(e.Backend), Zone: string(e.Zone), Folder: string(e.Folder), Language: core.Language(e.Language),
@@ -75,21 +74,21 @@ func (d *DB) decodeEnvironment(encoded []byte) (core.Environment, error) {
 	}, nil
 }
 
-// encodeRun returns a run as lists show it and, if that is not all, the whole of it.
-func encodeRun(r core.Run) (brief string, whole sql.NullString, err error) {
+// encodeRun returns a run as lists show it and the whole of it, or nil if there is no more.
+func encodeRun(r core.Run) (brief string, whole any, err error) {
 	short := session.Brief(r)
 	encoded, err := json.Marshal(storeRun(short))
 	if err != nil || reflect.DeepEqual(short, r) {
-		return string(encoded), sql.NullString{}, unstorable(err)
+		return string(encoded), nil, unstorable(err)
 	}
 	all, err := json.Marshal(storeRun(r))
-	return string(encoded), sql.NullString{String: string(all), Valid: true}, unstorable(err)
+	return string(encoded), string(all), unstorable(err)
 }
 
-func (d *DB) decodeRun(encoded []byte) (core.Run, error) {
+func (d *Store) decodeRun(encoded []byte) (core.Run, error) {
 	var r storedRun
 	if err := json.Unmarshal(encoded, &r); err != nil {
-		return core.Run{}, d.damaged(err)
+		return core.Run{}, d.on.Damaged(err)
 	}
 	return core.Run{
 		ID: string(r.ID), Owner: string(r.Owner), Session: string(r.Session), Backend: string(r.Backend), Box: string(r.Box), InBox: string(r.InBox),

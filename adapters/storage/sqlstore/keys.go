@@ -1,4 +1,4 @@
-package sqlite
+package sqlstore
 
 import (
 	"context"
@@ -12,21 +12,21 @@ import (
 )
 
 type keyStatements struct {
-	addKey, readKey, updateKey, touchKey, hasUser *sql.Stmt
-	keyAndUser, keys, keysOfAll                   *sql.Stmt
+	addKey, readKey, updateKey, touchKey, hasUser statement
+	keyAndUser, keys, keysOfAll                   statement
 }
 
 func (p *preparing) keys() keyStatements {
 	return keyStatements{
-		addKey:    p.writer(`INSERT INTO keys (id, owner, created, hash, used, key) VALUES (?, ?, ?, ?, ?, ?)`),
-		readKey:   p.writer(`SELECT key, hash, used FROM keys WHERE id = ?`),
-		updateKey: p.writer(`UPDATE keys SET used = ?, key = ? WHERE id = ?`),
-		touchKey:  p.writer(`UPDATE keys SET used = ?1 WHERE id = ?2 AND (used IS NULL OR used < ?1)`),
-		hasUser:   p.writer(`SELECT EXISTS (SELECT 1 FROM users WHERE id = ?)`),
+		addKey:    p.writer(`INSERT INTO keys (id, owner, created, hash, used, key) VALUES ($1, $2, $3, $4, $5, $6)`),
+		readKey:   p.writer(`SELECT key, hash, used FROM keys WHERE id = $1`),
+		updateKey: p.writer(`UPDATE keys SET used = $1, key = $2 WHERE id = $3`),
+		touchKey:  p.writer(`UPDATE keys SET used = $1 WHERE id = $2 AND (used IS NULL OR used < $1)`),
+		hasUser:   p.writer(`SELECT EXISTS (SELECT 1 FROM users WHERE id = $1)`),
 
 		keyAndUser: p.reader(`SELECT key, hash, used, users.id, name, role, disabled, users.created
-			FROM keys JOIN users ON users.id = keys.owner WHERE keys.id = ?`),
-		keys:      p.reader(`SELECT key, hash, used FROM keys WHERE owner = ? ORDER BY created, id`),
+			FROM keys JOIN users ON users.id = keys.owner WHERE keys.id = $1`),
+		keys:      p.reader(`SELECT key, hash, used FROM keys WHERE owner = $1 ORDER BY created, id`),
 		keysOfAll: p.reader(`SELECT key, hash, used FROM keys ORDER BY created, id`),
 	}
 }
@@ -47,17 +47,17 @@ func encodeKey(k core.Key) (string, error) {
 	return string(encoded), unstorable(err)
 }
 
-func (d *DB) decodeKey(r keyRow) (core.Key, error) {
+func (d *Store) decodeKey(r keyRow) (core.Key, error) {
 	var s storedKey
 	if err := json.Unmarshal(r.document, &s); err != nil {
-		return core.Key{}, d.damaged(err)
+		return core.Key{}, d.on.Damaged(err)
 	}
 	k := core.Key{
 		ID: string(s.ID), Owner: string(s.Owner), Label: string(s.Label), Scopes: s.Scopes, Created: s.Created,
 		Expires: s.Expires, Revoked: s.Revoked, ReplacedBy: string(s.ReplacedBy),
 	}
 	if copy(k.Hash[:], r.hash) != len(k.Hash) {
-		return core.Key{}, d.damaged(errors.New("the hash of a key is cut"))
+		return core.Key{}, d.on.Damaged(errors.New("the hash of a key is cut"))
 	}
 	var err error
 	if r.used.Valid {
@@ -76,32 +76,32 @@ func whenUsed(k core.Key) any {
 
 // AddKey implements identity.Keys.
 func (s *people) AddKey(ctx context.Context, k core.Key) error {
-	return s.db.change(ctx, func(tx *sql.Tx) error { return s.addKeyIn(ctx, tx, k) })
+	return s.change(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.addKeyIn(ctx, tx, k) })
 }
 
 func (s *people) addKeyIn(ctx context.Context, tx *sql.Tx, k core.Key) error {
 	if err := core.CheckKey(k); err != nil {
 		return err
 	}
-	if has, err := s.holds(ctx, tx, s.hasUser, k.Owner); err != nil || !has {
+	if has, err := s.holds(ctx, tx, s.hasUser, name(k.Owner)); err != nil || !has {
 		return orElse(err, identity.ErrNoUser(k.Owner))
 	}
 	document, err := encodeKey(k)
 	if err != nil {
 		return err
 	}
-	_, err = tx.StmtContext(ctx, s.addKey).ExecContext(ctx, k.ID, k.Owner, stamp(k.Created), k.Hash[:], whenUsed(k), document)
+	_, err = s.addKey.in(ctx, tx).exec(ctx, name(k.ID), name(k.Owner), stamp(k.Created), k.Hash[:], whenUsed(k), document)
 	if isCollision(err) {
 		return identity.ErrKeyTaken(k.ID)
 	}
-	return s.db.fault(ctx, err)
+	return err
 }
 
 // Key implements identity.Keys.
 func (s *people) Key(ctx context.Context, id string) (core.Key, core.User, error) {
 	var row keyRow
-	u, err := s.user(ctx, s.keyAndUser.QueryRowContext(ctx, id), row.columns()...)
-	if errors.Is(err, sql.ErrNoRows) {
+	u, err := s.user(s.keyAndUser.row(ctx, name(id)), row.columns()...)
+	if isNone(err) {
 		err = identity.ErrNoKey(id)
 	}
 	if err != nil {
@@ -113,12 +113,12 @@ func (s *people) Key(ctx context.Context, id string) (core.Key, core.User, error
 
 // UpdateKey implements identity.Keys.
 func (s *people) UpdateKey(ctx context.Context, id string, change func(*core.Key) error) error {
-	return s.db.change(ctx, func(tx *sql.Tx) error { return s.updateKeyIn(ctx, tx, id, change) })
+	return s.change(ctx, func(ctx context.Context, tx *sql.Tx) error { return s.updateKeyIn(ctx, tx, id, change) })
 }
 
 func (s *people) updateKeyIn(ctx context.Context, tx *sql.Tx, id string, change func(*core.Key) error) error {
-	now, err := s.key(ctx, tx.StmtContext(ctx, s.readKey).QueryRowContext(ctx, id))
-	if errors.Is(err, sql.ErrNoRows) {
+	now, err := s.key(s.readKey.in(ctx, tx).row(ctx, name(id)))
+	if isNone(err) {
 		return identity.ErrNoKey(id)
 	}
 	if err != nil {
@@ -136,26 +136,22 @@ func (s *people) updateKeyIn(ctx context.Context, tx *sql.Tx, id string, change 
 	if err != nil {
 		return err
 	}
-	_, err = tx.StmtContext(ctx, s.updateKey).ExecContext(ctx, whenUsed(next), document, id)
-	return s.db.fault(ctx, err)
+	_, err = s.updateKey.in(ctx, tx).exec(ctx, whenUsed(next), document, name(id))
+	return err
 }
 
 // key reads a row, or returns sql.ErrNoRows.
-func (s *people) key(ctx context.Context, from scanner) (core.Key, error) {
+func (s *people) key(from scanner) (core.Key, error) {
 	var row keyRow
-	err := from.Scan(row.columns()...)
-	if errors.Is(err, sql.ErrNoRows) {
+	if err := from.Scan(row.columns()...); err != nil {
 		return core.Key{}, err
-	}
-	if err != nil {
-		return core.Key{}, s.db.fault(ctx, err)
 	}
 	return s.db.decodeKey(row)
 }
 
 // ReplaceKey implements identity.Keys.
 func (s *people) ReplaceKey(ctx context.Context, old string, by core.Key, until time.Time) error {
-	return s.db.change(ctx, func(tx *sql.Tx) error {
+	return s.change(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		err := s.updateKeyIn(ctx, tx, old, func(k *core.Key) error {
 			if k.ReplacedBy != "" || !k.Revoked.IsZero() || k.Owner != by.Owner {
 				return identity.ErrNotReplaced(old)
@@ -172,11 +168,10 @@ func (s *people) ReplaceKey(ctx context.Context, old string, by core.Key, until 
 
 // Keys implements identity.Keys.
 func (s *people) Keys(ctx context.Context, owner string) ([]core.Key, error) {
-	read := func(row scanner) (core.Key, error) { return s.key(ctx, row) }
 	if owner == "" {
-		return rowsOf(ctx, s.db, read, s.keysOfAll)
+		return list(ctx, s.keysOfAll, s.key)
 	}
-	return rowsOf(ctx, s.db, read, s.keys, owner)
+	return list(ctx, s.keys, s.key, name(owner))
 }
 
 // Touch implements identity.Keys.
@@ -184,11 +179,11 @@ func (s *people) Touch(ctx context.Context, used map[string]time.Time) error {
 	if len(used) == 0 {
 		return nil
 	}
-	return s.db.change(ctx, func(tx *sql.Tx) error {
-		touch := tx.StmtContext(ctx, s.touchKey)
+	return s.change(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		touch := s.touchKey.in(ctx, tx)
 		for id, at := range used {
-			if _, err := touch.ExecContext(ctx, stamp(at), id); err != nil {
-				return s.db.fault(ctx, err)
+			if _, err := touch.exec(ctx, stamp(at), name(id)); err != nil {
+				return err
 			}
 		}
 		return nil

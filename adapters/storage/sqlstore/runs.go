@@ -1,9 +1,8 @@
-package sqlite
+package sqlstore
 
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -12,26 +11,25 @@ import (
 
 // runs is a session.Runs.
 type runs struct {
-	db *DB
+	db *Store
 	runStatements
 }
 
 type runStatements struct {
-	put, sweep    *sql.Stmt
-	trim, beyond  *sql.Stmt
-	read          *sql.Stmt
-	get           *sql.Stmt
-	list, listAll *sql.Stmt
-	underWay      *sql.Stmt
+	put, sweep    statement
+	trim, beyond  statement
+	read, get     statement
+	list, listAll statement
+	underWay      statement
 }
 
 // A page goes on to the end of the moment at which it would be cut.
 const (
-	page = `SELECT brief FROM runs WHERE owner = ?1 AND started < ?2 AND started >= coalesce(
-		(SELECT started FROM runs WHERE owner = ?1 AND started < ?2 ORDER BY started DESC LIMIT 1 OFFSET ?3), '')
+	page = `SELECT brief FROM runs WHERE owner = $1 AND started < $2 AND started >= coalesce(
+		(SELECT started FROM runs WHERE owner = $1 AND started < $2 ORDER BY started DESC LIMIT 1 OFFSET $3), '')
 		ORDER BY started DESC, id DESC`
-	pageOfAll = `SELECT brief FROM runs WHERE started < ?1 AND started >= coalesce(
-		(SELECT started FROM runs WHERE started < ?1 ORDER BY started DESC LIMIT 1 OFFSET ?2), '')
+	pageOfAll = `SELECT brief FROM runs WHERE started < $1 AND started >= coalesce(
+		(SELECT started FROM runs WHERE started < $1 ORDER BY started DESC LIMIT 1 OFFSET $2), '')
 		ORDER BY started DESC, id DESC`
 )
 
@@ -39,23 +37,23 @@ const (
 // It does not read them.
 const tooMuch = `SELECT brief FROM runs WHERE id IN (SELECT id FROM (
 	SELECT id, sum(octet_length(whole)) OVER (ORDER BY ended DESC, id DESC) AS kept FROM runs WHERE stage = 2 AND whole IS NOT NULL
-	) WHERE kept > ?) LIMIT 500`
+	) AS by_age WHERE kept > $1) LIMIT 500`
 
 // endOfTime sorts after every stamp.
 const endOfTime = "~"
 
 func (p *preparing) runs() runStatements {
 	return runStatements{
-		put: p.writer(`INSERT INTO runs (id, owner, stage, started, ended, brief, whole) VALUES (?, ?, ?, ?, ?, ?, ?)
+		put: p.writer(`INSERT INTO runs (id, owner, stage, started, ended, brief, whole) VALUES ($1, $2, $3, $4, $5, $6, $7)
 			ON CONFLICT (id) DO UPDATE SET
 				stage = excluded.stage, started = excluded.started, ended = excluded.ended, brief = excluded.brief, whole = excluded.whole
-			WHERE owner = excluded.owner AND stage <= excluded.stage AND stage < 2`),
-		read:   p.writer(`SELECT coalesce(whole, brief) FROM runs WHERE id = ? AND stage = 0`),
-		sweep:  p.writer(`DELETE FROM runs WHERE ended < ?`),
-		trim:   p.writer(`UPDATE runs SET brief = ?, whole = NULL WHERE id = ? AND stage = 2 AND whole IS NOT NULL`),
+			WHERE runs.owner = excluded.owner AND runs.stage <= excluded.stage AND runs.stage < 2`),
+		read:   p.locker(`SELECT coalesce(whole, brief) FROM runs WHERE id = $1 AND stage = 0`),
+		sweep:  p.writer(`DELETE FROM runs WHERE ended < $1`),
+		trim:   p.writer(`UPDATE runs SET brief = $1, whole = NULL WHERE id = $2 AND stage = 2 AND whole IS NOT NULL`),
 		beyond: p.reader(tooMuch),
 
-		get:      p.reader(`SELECT coalesce(whole, brief) FROM runs WHERE id = ?2 AND (owner = ?1 OR ?1 = '')`),
+		get:      p.reader(`SELECT coalesce(whole, brief) FROM runs WHERE id = $1 AND (owner = $2 OR $2 = '')`),
 		list:     p.reader(page),
 		listAll:  p.reader(pageOfAll),
 		underWay: p.reader(`SELECT coalesce(whole, brief) FROM runs WHERE stage = 0 ORDER BY started DESC, id DESC`),
@@ -70,7 +68,7 @@ func (s *runs) Put(ctx context.Context, r core.Run) error {
 	return s.putBy(ctx, s.put, r)
 }
 
-func (s *runs) putBy(ctx context.Context, put *sql.Stmt, r core.Run) error {
+func (s *runs) putBy(ctx context.Context, put statement, r core.Run) error {
 	brief, whole, err := encodeRun(r)
 	if err != nil {
 		return err
@@ -79,27 +77,23 @@ func (s *runs) putBy(ctx context.Context, put *sql.Stmt, r core.Run) error {
 	if r.State != core.RunUnderWay {
 		ended = stamp(session.EndOf(r))
 	}
-	defer s.db.changed(len(brief) + len(whole.String))
-	result, err := put.ExecContext(ctx, r.ID, r.Owner, session.Stage(r.State), stamp(r.Started), ended, brief, whole)
-	if err != nil {
-		return s.db.fault(ctx, err)
+	n, err := put.exec(ctx, name(r.ID), name(r.Owner), session.Stage(r.State), stamp(r.Started), ended, brief, whole)
+	if err == nil && n == 0 {
+		err = session.ErrSettled(r)
 	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return session.ErrSettled(r)
-	}
-	return nil
+	return err
 }
 
 // TakeOver implements session.Runs.
 func (s *runs) TakeOver(ctx context.Context, id, from, to string) error {
-	return s.db.change(ctx, func(tx *sql.Tx) error {
+	return s.db.change(ctx, "", func(ctx context.Context, tx *sql.Tx) error {
 		var text []byte
-		err := tx.StmtContext(ctx, s.read).QueryRowContext(ctx, id).Scan(&text)
-		if errors.Is(err, sql.ErrNoRows) {
+		err := s.read.in(ctx, tx).row(ctx, name(id)).Scan(&text)
+		if isNone(err) {
 			return session.ErrTaken(id, from)
 		}
 		if err != nil {
-			return s.db.fault(ctx, err)
+			return err
 		}
 		r, err := s.db.decodeRun(text)
 		if err == nil && r.Server != from {
@@ -109,19 +103,19 @@ func (s *runs) TakeOver(ctx context.Context, id, from, to string) error {
 			return err
 		}
 		r.Server = to
-		return s.putBy(ctx, tx.StmtContext(ctx, s.put), r)
+		return s.putBy(ctx, s.put.in(ctx, tx), r)
 	})
 }
 
 // Get implements session.Runs.
 func (s *runs) Get(ctx context.Context, owner, id string) (core.Run, error) {
 	var text []byte
-	err := s.get.QueryRowContext(ctx, owner, id).Scan(&text)
-	if errors.Is(err, sql.ErrNoRows) {
+	err := s.get.row(ctx, name(id), name(owner)).Scan(&text)
+	if isNone(err) {
 		return core.Run{}, core.Errorf(core.ErrNotFound, "there is no run %.100q", id)
 	}
 	if err != nil {
-		return core.Run{}, s.db.fault(ctx, err)
+		return core.Run{}, err
 	}
 	return s.db.decodeRun(text)
 }
@@ -136,31 +130,25 @@ func (s *runs) List(ctx context.Context, owner string, before time.Time, limit i
 		bound = stamp(before)
 	}
 	if owner == "" {
-		return collect(ctx, s.db, s.db.decodeRun, s.listAll, bound, limit-1)
+		return documents(ctx, s.listAll, s.db.decodeRun, bound, limit-1)
 	}
-	return collect(ctx, s.db, s.db.decodeRun, s.list, owner, bound, limit-1)
+	return documents(ctx, s.list, s.db.decodeRun, name(owner), bound, limit-1)
 }
 
 // UnderWay implements session.Runs.
 func (s *runs) UnderWay(ctx context.Context) ([]core.Run, error) {
-	return collect(ctx, s.db, s.db.decodeRun, s.underWay)
+	return documents(ctx, s.underWay, s.db.decodeRun)
 }
 
 // Sweep implements session.Runs.
 func (s *runs) Sweep(ctx context.Context, before time.Time) (int, error) {
-	defer s.db.changed(0)
-	result, err := s.sweep.ExecContext(ctx, stamp(before))
-	if err != nil {
-		return 0, s.db.fault(ctx, err)
-	}
-	n, err := result.RowsAffected()
-	return int(n), s.db.fault(ctx, err)
+	return s.sweep.exec(ctx, stamp(before))
 }
 
 // Trim implements session.Runs. Each run is a step of its own, so that nobody waits for all.
 func (s *runs) Trim(ctx context.Context, room int64) (int, error) {
 	for all := 0; ; {
-		list, err := collect(ctx, s.db, s.db.decodeRun, s.beyond, room)
+		list, err := documents(ctx, s.beyond, s.db.decodeRun, room)
 		if err != nil {
 			return all, err
 		}
@@ -184,11 +172,5 @@ func (s *runs) trimOne(ctx context.Context, r core.Run) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer s.db.changed(len(brief))
-	result, err := s.trim.ExecContext(ctx, brief, r.ID)
-	if err != nil {
-		return 0, s.db.fault(ctx, err)
-	}
-	n, err := result.RowsAffected()
-	return int(n), s.db.fault(ctx, err)
+	return s.trim.exec(ctx, brief, name(r.ID))
 }
