@@ -15,11 +15,17 @@ import (
 	"github.com/boxwright/boxwright/core"
 )
 
-// uniqueViolation is the SQLSTATE of what is to be unique and exists already.
+// Some SQLSTATEs.
 const (
 	uniqueViolation = "23505"
 	readOnly        = "25006"
 )
+
+// staysGood tells whether a connection can be used after an error. One to a server that only reads now would stay
+// with it, as others take over.
+func staysGood(_ *pgconn.PgConn, err *pgconn.PgError) bool {
+	return err.SeverityUnlocalized != "FATAL" && err.SeverityUnlocalized != "PANIC" && err.Code != readOnly
+}
 
 // stateOf is the SQLSTATE that the server answered, or "".
 func stateOf(err error) string {
@@ -85,9 +91,6 @@ func (d *DB) fault(ctx context.Context, err error) error {
 }
 
 func (d *DB) refusal(of *pgconn.PgError) error {
-	if of.Code == readOnly {
-		d.renew()
-	}
 	for _, known := range answers() {
 		if strings.HasPrefix(of.Code, known.state) {
 			return core.Errorf(known.kind, "%s: %s", known.sentence, of.Message).WithHint("%s", known.hint)
@@ -112,7 +115,8 @@ func isLost(err error) bool {
 		return true
 	}
 	for _, lost := range []error{
-		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, driver.ErrBadConn, sql.ErrConnDone, sql.ErrTxDone, pgx.ErrTxClosed, pgx.ErrTxCommitRollback,
+		io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, driver.ErrBadConn, sql.ErrConnDone, sql.ErrTxDone,
+		pgconn.ErrConnClosed, pgx.ErrTxClosed, pgx.ErrTxCommitRollback,
 	} {
 		if errors.Is(err, lost) {
 			return true

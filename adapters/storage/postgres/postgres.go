@@ -78,7 +78,7 @@ func Open(url string, opts Options) (*DB, error) {
 	d.pool.SetMaxOpenConns(maxConnections)
 	d.pool.SetConnMaxLifetime(30 * time.Minute)
 	d.pool.SetConnMaxIdleTime(5 * time.Minute)
-	d.keepIdle()
+	d.pool.SetMaxIdleConns(maxIdle)
 	ctx, cancel := context.WithTimeout(context.Background(), openLimit)
 	defer cancel()
 	if err := d.prepare(ctx, opts); err != nil {
@@ -121,7 +121,7 @@ func configOf(url string, opts Options) (*pgx.ConnConfig, error) {
 	}
 	// A server that is gone without a word is noticed within half a minute, not when somebody waits for it.
 	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
-	config.DialFunc = dialer.DialContext
+	config.DialFunc, config.OnPgError = dialer.DialContext, staysGood
 	return config, nil
 }
 
@@ -130,14 +130,6 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 // mayBeLost tells whether to ask the server before a connection is used again.
 func mayBeLost(_ context.Context, p stdlib.ShouldPingParams) bool {
 	return p.IdleDuration > time.Second || p.Conn.PgConn().CheckConn() != nil
-}
-
-func (d *DB) keepIdle() { d.pool.SetMaxIdleConns(maxIdle) }
-
-// renew makes the next calls use new connections: those to a server that only reads now would stay with it.
-func (d *DB) renew() {
-	d.pool.SetMaxIdleConns(-1)
-	d.keepIdle()
 }
 
 func (d *DB) prepare(ctx context.Context, opts Options) error {
