@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # The places for boxes that the end-to-end tests run in; "make test" sets all of them up.
 PLACES ?= docker podman podman-rootless gvisor gvisor-rootless
 # What no test may skip for want of.
-REQUIRE ?= $(subst $(space),$(comma),$(PLACES)),docker-runsc,bubblewrap,python-plugin,uv,clients,s3,root
+REQUIRE ?= $(subst $(space),$(comma),$(PLACES)),docker-runsc,bubblewrap,python-plugin,uv,clients,s3,postgres,root
 TEST_TIMEOUT ?= 15m
 
 GO_BUILD = CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
@@ -52,10 +52,11 @@ engines: ## Make every place for boxes available, with the images of the tests
 	hack/engines.sh >.test/engines.new
 	hack/python-plugin.sh >>.test/engines.new
 	hack/clients.sh >>.test/engines.new
+	hack/postgres.sh >>.test/engines.new
 	mv .test/engines.new .test/engines
 
 # The packages whose tests leave something out where something is missing: the others have nothing more to show.
-ENGINE_TESTS = $(sort $(dir $(shell grep -rlP --include='*_test.go' '\.Skipf?\x28' adapters cmd core plugins ports proto)))
+ENGINE_TESTS = $(sort $(dir $(shell grep -rlP --include='*_test.go' '\.Skipf?\x28|test\.Serve\x28' adapters cmd core plugins ports proto)))
 
 .PHONY: test
 test: engines build lint test-unit ## Set up the engines, then lint and run every test

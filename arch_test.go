@@ -34,7 +34,8 @@ var layers = []struct {
 	{path: "plugins", may: []string{"core", "ports", "plugins/sdk", "plugins/sdk/daemontest"}, outside: []string{"*"}, apart: true},
 	{path: "adapters/guest", may: []string{"core", "ports", "proto", "proto/wire"}, outside: []string{"*"}},
 	{path: "adapters/pluginhost", may: []string{"core", "ports", "plugins/sdk"}, outside: []string{"*"}},
-	{path: "adapters/storage", may: []string{"core", "ports"}, outside: []string{"*"}, apart: true},
+	{path: "adapters/storage/sqlstore", may: []string{"core", "ports"}},
+	{path: "adapters/storage", may: []string{"core", "ports", "adapters/storage/sqlstore"}, outside: []string{"*"}, apart: true},
 	{path: "adapters", may: []string{"core", "ports"}, outside: []string{"*"}, apart: true},
 	{path: "cmd/boxwright-agent", may: []string{"core", "proto", "proto/wire"}, outside: []string{"github.com/containerd/ttrpc", "google.golang.org/", "golang.org/x/"}},
 	{path: "hack", may: []string{"*"}, outside: []string{"*"}},
@@ -57,6 +58,8 @@ var owners = []struct {
 	{what: "github.com/opencontainers", may: []string{"plugins"}},
 	{what: "github.com/minio", may: []string{"adapters/storage/s3"}},
 	{what: "modernc.org", may: []string{"adapters/storage/sqlite"}},
+	{what: "github.com/jackc", may: []string{"adapters/storage/postgres"}},
+	{what: module + "adapters/storage/sqlstore", may: []string{"adapters/storage/sqlstore", "adapters/storage/sqlite", "adapters/storage/postgres"}},
 	{what: module + "plugins/gvisor", may: []string{"plugins/gvisor", "cmd/boxwright-backend-gvisor"}},
 }
 

@@ -75,12 +75,35 @@ type Storage struct {
 	Artifacts string `koanf:"artifacts" allowed:"disk,memory,s3"`
 	// S3 is the bucket for files of runs, with artifacts s3.
 	S3 S3 `koanf:"s3"`
-	// Sessions is where sessions and the results of runs are kept: disk outlives the server.
+	// Database is where users, keys and the audit log are kept, and what sessions and environments say is on disk:
+	// sqlite is a file in the state folder. memory keeps nothing beyond the server.
+	Database string `koanf:"database" allowed:"sqlite,postgres,memory"`
+	// Postgres is the database, with database postgres.
+	Postgres Postgres `koanf:"postgres"`
+	// Sessions is where sessions and the results of runs are kept: disk is the database, which outlives the server.
 	Sessions string `koanf:"sessions" allowed:"disk,memory"`
 	// Environments is where the index of installed dependencies is kept.
 	Environments string `koanf:"environments" allowed:"disk,memory"`
 	// Dir is the state folder. Empty: $XDG_STATE_HOME/boxwright, else ~/.local/state/boxwright.
 	Dir string `koanf:"dir" path:"yes" empty:"falls back"`
+}
+
+// The databases.
+const (
+	DatabaseSQLite   = "sqlite"
+	DatabasePostgres = "postgres"
+	DatabaseMemory   = "memory"
+)
+
+// Postgres is a schema of a PostgreSQL database.
+type Postgres struct {
+	// URL is the database's address, with user and password. What it leaves out comes from PGPASSFILE and the other
+	// variables of PostgreSQL's own programs.
+	URL Secret `koanf:"url" empty:"falls back"`
+	// URLFile is a file that holds the URL, and nothing else.
+	URLFile string `koanf:"url_file" path:"yes" empty:"falls back"`
+	// Schema is where the tables are. It is made if it is missing, and is one installation's alone.
+	Schema string `koanf:"schema"`
 }
 
 // S3 is a bucket of an S3-compatible store.
@@ -316,7 +339,7 @@ func Default() Config {
 		Transport: TransportStdio,
 		HTTP:      defaultHTTP(),
 		Tools:     "default",
-		Storage:   Storage{Artifacts: "disk", Sessions: "disk", Environments: "disk"},
+		Storage:   Storage{Artifacts: "disk", Database: DatabaseSQLite, Postgres: Postgres{Schema: "boxwright"}, Sessions: "disk", Environments: "disk"},
 		Files: Files{
 			UploadFrom: []string{},
 			MaxAge:     hours(7 * 24), MaxBytes: 5 << 30, MaxFile: 100 << 20, MaxPerRun: 200 << 20, InlineImage: 500 << 10,

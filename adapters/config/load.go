@@ -147,8 +147,31 @@ func Load(source Source) (Config, error) {
 	if err := c.fillFolders(env); err != nil {
 		return Config{}, err
 	}
+	if err := c.readSecrets(); err != nil {
+		return Config{}, err
+	}
 	return c, c.Validate()
 }
+
+// readSecrets takes what settings hold that name files.
+func (c *Config) readSecrets() error {
+	p := &c.Storage.Postgres
+	if p.URLFile == "" || c.Storage.Database != DatabasePostgres {
+		return nil
+	}
+	if !p.URL.IsZero() {
+		return core.Errorf(core.ErrInvalid, "storage.postgres.url and storage.postgres.url_file are both set, but only one can count")
+	}
+	text, err := readBounded(p.URLFile, maxSecret)
+	if err != nil {
+		return core.Errorf(core.ErrInvalid, "storage.postgres.url_file cannot be read: %w", err)
+	}
+	p.URL = NewSecret(strings.TrimSpace(string(text)))
+	return nil
+}
+
+// maxSecret bounds a file with one secret, in bytes.
+const maxSecret = 64 << 10
 
 // merge lays the layers over the defaults; the last one that has a key wins.
 func merge(layers []layer) (Config, error) {

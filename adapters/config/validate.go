@@ -23,6 +23,7 @@ func (c Config) Validate() error {
 	v.http(c)
 	v.check(filepath.IsAbs(c.Storage.Dir), "storage.dir is %q, but must be an absolute path", c.Storage.Dir)
 	v.bucket(c.Storage)
+	v.database(c.Storage)
 	v.files(c.Files)
 	v.images(c.Images)
 	v.limits(c.Limits)
@@ -72,6 +73,11 @@ func (v *validator) bucket(s Storage) {
 		v.check(s.S3.Endpoint != "", "storage.s3.endpoint is empty, but storage.artifacts is s3, which needs the store's address")
 		v.check(s.S3.Bucket != "", "storage.s3.bucket is empty, but storage.artifacts is s3, which needs a bucket")
 	}
+}
+
+func (v *validator) database(s Storage) {
+	v.check(s.Database != DatabasePostgres || !s.Postgres.URL.IsZero(),
+		"storage.database is postgres, but neither storage.postgres.url nor storage.postgres.url_file says where that is")
 }
 
 func (v *validator) files(f Files) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/boxwright/boxwright/adapters/config"
-	"github.com/boxwright/boxwright/adapters/storage/sqlite"
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/dependency"
 )
@@ -116,7 +114,7 @@ func openIndex(c config.Storage) (dependency.Index, io.Closer, error) {
 	if err := lasts(c); err != nil {
 		return nil, nil, err
 	}
-	database, err := sqlite.Open(filepath.Join(c.Dir, databaseFile), sqlite.Options{})
+	database, err := openDatabase(c, "")
 	if err != nil {
 		return nil, nil, err
 	}

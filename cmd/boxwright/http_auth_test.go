@@ -53,7 +53,7 @@ func serveWithKeys(t *testing.T, dir string) *served {
 		t.Fatal(err)
 	}
 	system.instance = instance
-	if err := system.openStores(c); err != nil {
+	if err := system.openStores(c, ""); err != nil {
 		t.Fatal(err)
 	}
 	if system.auth, err = newAuthenticator(c.Auth, system.identity, system.log); err != nil {

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/boxwright/boxwright/adapters/storage/sqlite"
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/ports/identity"
 )
@@ -38,7 +36,7 @@ func (f *identityFlags) with(c *cobra.Command, use func(people) error) error {
 	if err != nil {
 		return err
 	}
-	database, err := sqlite.Open(filepath.Join(settings.Storage.Dir, databaseFile), sqlite.Options{})
+	database, err := openDatabase(settings.Storage, "")
 	if err != nil {
 		return err
 	}

@@ -338,7 +338,7 @@ func TestServersSeeUsers(t *testing.T) {
 	storage := config.Storage{Dir: s.dir, Sessions: inMemory, Environments: inMemory}
 	for mode, want := range map[string]int{config.AuthNone: 0, config.AuthKeys: 1} {
 		server := &system{}
-		if err := server.openDatabase(storage, config.Auth{Mode: mode}); err != nil {
+		if err := server.openDatabase(storage, config.Auth{Mode: mode}, ""); err != nil {
 			t.Fatal(err)
 		}
 		if users, err := server.identity.Users(t.Context()); err != nil || len(users) != want {

@@ -48,7 +48,7 @@ func TestLinksOfUsersThatAreGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.instance.Close()
-	if err := s.openStores(c); err != nil {
+	if err := s.openStores(c, ""); err != nil {
 		t.Fatal(err)
 	}
 	defer s.database.Close()

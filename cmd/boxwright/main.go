@@ -64,7 +64,7 @@ and flags; configs/full.yaml lists them all.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return core.Errorf(core.ErrInvalid, "%s", err).WithHint("see %s --help", c.CommandPath())
 	})
-	root.AddCommand(serveCommand(), keysCommand(), usersCommand(), envCommand(), pluginCommand(), versionCommand())
+	root.AddCommand(serveCommand(), keysCommand(), usersCommand(), envCommand(), backupCommand(), pluginCommand(), versionCommand())
 	root.SetOut(os.Stdout) //nolint:forbidigo // help and version are for a person; serve never prints
 	return root
 }

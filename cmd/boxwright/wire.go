@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/boxwright/boxwright/adapters/storage/disk"
 	"github.com/boxwright/boxwright/adapters/storage/memory"
 	"github.com/boxwright/boxwright/adapters/storage/s3"
-	"github.com/boxwright/boxwright/adapters/storage/sqlite"
 	"github.com/boxwright/boxwright/core"
 	"github.com/boxwright/boxwright/core/app"
 	"github.com/boxwright/boxwright/ports/artifact"
@@ -51,7 +49,7 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 		return nil, err
 	}
 	s := &system{instance: instance, log: log}
-	if err := s.openStores(c); err != nil {
+	if err := s.openStores(c, instance.ID); err != nil {
 		return nil, errors.Join(err, instance.Close())
 	}
 	if s.backends, err = newBackends(c, instance, log); err != nil {
@@ -72,7 +70,7 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 		Runs:      s.runs,
 		Usage:     s.identity,
 		Instance:  instance.ID,
-		Forgetful: c.Storage.Environments == inMemory,
+		Forgetful: forgetsEnvironments(c.Storage),
 		Server:    instance.Server,
 		Alive:     instance.Alive,
 		Now:       time.Now,
@@ -83,7 +81,7 @@ func wire(c config.Config, log *slog.Logger) (*system, error) {
 	return s, nil
 }
 
-func (s *system) openStores(c config.Config) (err error) {
+func (s *system) openStores(c config.Config, installation string) (err error) {
 	switch room := c.Files.Room(c.Storage); {
 	case c.Files.InMemory(c.Storage):
 		s.artifacts = memory.NewArtifacts(room)
@@ -95,7 +93,7 @@ func (s *system) openStores(c config.Config) (err error) {
 	if err != nil {
 		return err
 	}
-	return s.openDatabase(c.Storage, c.Auth)
+	return s.openDatabase(c.Storage, c.Auth, installation)
 }
 
 func s3Options(c config.S3, log *slog.Logger) s3.Options {
@@ -105,20 +103,14 @@ func s3Options(c config.S3, log *slog.Logger) s3.Options {
 	}
 }
 
-// databaseFile is in the state folder.
-const databaseFile = "boxwright.db"
-
-// inMemory, as a setting of where something is kept, keeps it in the server's memory.
-const inMemory = "memory"
-
 // openDatabase opens what is kept in the database, which is not made if that is nothing.
-func (s *system) openDatabase(c config.Storage, who config.Auth) error {
+func (s *system) openDatabase(c config.Storage, who config.Auth, installation string) error {
 	s.sessions, s.runs, s.index, s.database = memory.NewSessions(), memory.NewRuns(), memory.NewEnvironments(), io.NopCloser(nil)
 	s.identity = memory.NewIdentity()
-	if c.Sessions == inMemory && c.Environments == inMemory && who.Mode == config.AuthNone {
+	if c.Database == config.DatabaseMemory || c.Sessions == inMemory && c.Environments == inMemory && who.Mode == config.AuthNone {
 		return nil
 	}
-	database, err := sqlite.Open(filepath.Join(c.Dir, databaseFile), sqlite.Options{})
+	database, err := openDatabase(c, installation)
 	if err != nil {
 		return err
 	}
