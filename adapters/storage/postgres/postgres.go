@@ -129,7 +129,8 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 
 // mayBeLost tells whether to ask the server before a connection is used again.
 func mayBeLost(_ context.Context, p stdlib.ShouldPingParams) bool {
-	return p.IdleDuration > time.Second || p.Conn.PgConn().CheckConn() != nil
+	cut := p.Conn.PgConn().CheckConn() != nil //nolint:staticcheck // unlike a ping it costs no round trip, and sees a server that was restarted just now
+	return cut || p.IdleDuration > time.Second
 }
 
 func (d *DB) prepare(ctx context.Context, opts Options) error {

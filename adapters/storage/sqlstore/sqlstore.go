@@ -89,43 +89,43 @@ func (p *preparing) writer(query string) statement { return p.on(p.store.on.Writ
 func (p *preparing) locker(query string) statement { return p.writer(query + " " + p.store.on.Lock) }
 
 // Sessions is the database's session.Store.
-func (s *Store) Sessions() session.Store { return &s.sessions }
+func (d *Store) Sessions() session.Store { return &d.sessions }
 
 // Runs is the database's session.Runs.
-func (s *Store) Runs() session.Runs { return &s.runs }
+func (d *Store) Runs() session.Runs { return &d.runs }
 
 // Environments is the database's dependency.Index.
-func (s *Store) Environments() dependency.Index { return &s.index }
+func (d *Store) Environments() dependency.Index { return &d.index }
 
 // Identity is the database's identity.Store.
-func (s *Store) Identity() identity.Store { return &s.identity }
+func (d *Store) Identity() identity.Store { return &d.identity }
 
 // change does f as one step, which nobody else's change about the same interrupts. The error of f is returned as
 // it is.
-func (s *Store) change(ctx context.Context, about string, f func(context.Context, *sql.Tx) error) error {
-	ctx, cancel := s.limited(ctx)
+func (d *Store) change(ctx context.Context, about string, f func(context.Context, *sql.Tx) error) error {
+	ctx, cancel := d.limited(ctx)
 	defer cancel()
-	tx, err := s.on.Begin(ctx, about)
+	tx, err := d.on.Begin(ctx, about)
 	if err != nil {
-		return s.fault(ctx, err)
+		return d.fault(ctx, err)
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
 	if err := f(ctx, tx); err != nil {
 		return err
 	}
-	return s.fault(ctx, tx.Commit())
+	return d.fault(ctx, tx.Commit())
 }
 
-// tooSlow is why a call was ended that took longer than Limit.
-type tooSlow struct{}
+// slowError is why a call was ended that took longer than Limit.
+type slowError struct{}
 
-func (tooSlow) Error() string { return "the database was too slow" }
+func (slowError) Error() string { return "the database was too slow" }
 
-func (s *Store) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s.on.Limit <= 0 {
+func (d *Store) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.on.Limit <= 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, s.on.Limit, tooSlow{})
+	return context.WithTimeoutCause(ctx, d.on.Limit, slowError{})
 }
 
 // collision is the error of a statement that met what is to be unique.
@@ -139,17 +139,17 @@ func isCollision(err error) bool {
 }
 
 // fault gives an error its kind, but for sql.ErrNoRows, which is an answer.
-func (s *Store) fault(ctx context.Context, err error) error {
+func (d *Store) fault(ctx context.Context, err error) error {
 	switch {
 	case err == nil || errors.Is(err, sql.ErrNoRows):
 		return err
-	case s.on.IsCollision(err):
-		return collision{s.on.Fault(ctx, err)}
-	case errors.Is(context.Cause(ctx), tooSlow{}):
-		return core.Errorf(core.ErrUnavailable, "the database has not answered within %s", s.on.Limit).
+	case d.on.IsCollision(err):
+		return collision{d.on.Fault(ctx, err)}
+	case errors.Is(context.Cause(ctx), slowError{}):
+		return core.Errorf(core.ErrUnavailable, "the database has not answered within %s", d.on.Limit).
 			WithHint("try again later; if it stays so, look at what the database server does")
 	default:
-		return s.on.Fault(ctx, err)
+		return d.on.Fault(ctx, err)
 	}
 }
 

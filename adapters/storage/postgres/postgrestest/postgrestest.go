@@ -79,7 +79,7 @@ func ownerOf(t *testing.T) *syscall.Credential {
 // makeFolder makes one that the server's user can reach, whose path is short enough for a socket.
 func (s *Server) makeFolder(t *testing.T) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "boxwright-postgres-")
+	dir, err := os.MkdirTemp("", "boxwright-postgres-") //nolint:usetesting // only we can enter the test's own
 	if err != nil {
 		t.Fatal(err)
 	}
