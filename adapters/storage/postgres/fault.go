@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
@@ -127,14 +128,35 @@ func isLost(err error) bool {
 
 // reason says why, without addresses and names.
 func reason(err error) string {
-	if failed, ok := errors.AsType[*net.DNSError](err); ok {
-		return failed.Err
+	if unknown, ok := errors.AsType[*net.DNSError](err); ok {
+		return unknown.Err
 	}
-	if failed, ok := errors.AsType[*net.OpError](err); ok {
-		return failed.Err.Error()
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "its certificate is for another name, or by an authority that is not trusted here"
 	}
 	if failed, ok := errors.AsType[net.Error](err); ok && failed.Timeout() {
 		return "it does not answer"
 	}
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		return innermost(failed).Error()
+	}
+	if failed, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return innermost(failed).Error()
+	}
 	return "the connection was lost"
+}
+
+// innermost is the first cause: what is around it tells addresses.
+func innermost(err error) error {
+	for {
+		several, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // this one, whatever is in it
+		next := errors.Unwrap(err)
+		if ok && len(several.Unwrap()) > 0 {
+			next = several.Unwrap()[0]
+		}
+		if next == nil {
+			return err
+		}
+		err = next
+	}
 }

@@ -44,7 +44,7 @@ const (
 	// idleLimit bounds how long the server lets a transaction wait for us, as locks stay so long of a machine that
 	// lost its power.
 	idleLimit = 30 * time.Second
-	// connectLimit bounds an attempt to connect, unless the address says otherwise.
+	// connectLimit bounds an attempt to connect, unless the address says less than Limit.
 	connectLimit = 5 * time.Second
 	openLimit    = 20 * time.Second
 
@@ -83,9 +83,17 @@ func Open(url string, opts Options) (*DB, error) {
 	defer cancel()
 	if err := d.prepare(ctx, opts); err != nil {
 		_ = d.Close()
-		return nil, err
+		return nil, atStart(err)
 	}
 	return d, nil
+}
+
+// atStart is an error as it is when there was no connection yet.
+func atStart(err error) error {
+	if failed, ok := errors.AsType[*core.Error](err); ok && failed.Hint == again {
+		return failed.WithHint("see to it that the database runs, and that storage.postgres.url leads to it")
+	}
+	return err
 }
 
 func (o Options) withDefaults() Options {
@@ -117,7 +125,7 @@ func configOf(url string, opts Options) (*pgx.ConnConfig, error) {
 	}
 	config.RuntimeParams["search_path"] = pgx.Identifier{opts.Schema}.Sanitize()
 	if config.ConnectTimeout <= 0 || config.ConnectTimeout > opts.Limit {
-		config.ConnectTimeout = min(connectLimit, opts.Limit)
+		config.ConnectTimeout = connectLimit
 	}
 	// A server that is gone without a word is noticed within half a minute, not when somebody waits for it.
 	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
