@@ -149,7 +149,7 @@ func reason(err error) string {
 // innermost is the first cause: what is around it tells addresses.
 func innermost(err error) error {
 	for {
-		several, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // this one, whatever is in it
+		several, ok := err.(interface{ Unwrap() []error })
 		next := errors.Unwrap(err)
 		if ok && len(several.Unwrap()) > 0 {
 			next = several.Unwrap()[0]
