@@ -38,8 +38,7 @@ func (s *Sessions) keep(kept core.Session) error {
 	if kept.Lost == "" {
 		for _, other := range s.all {
 			if other.ID != kept.ID && collide(other, kept) {
-				return core.Errorf(core.ErrInvalid, "another sandbox has the name %q, or belongs to the same connection", kept.Name).
-					WithHint("choose another name, or stop the other sandbox first")
+				return session.Taken(kept)
 			}
 		}
 	}

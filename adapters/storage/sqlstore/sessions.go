@@ -51,8 +51,7 @@ func (s *sessions) Add(ctx context.Context, added core.Session) error {
 // takenSession is the error of a statement that may have met another session.
 func takenSession(of core.Session, err error) error {
 	if isCollision(err) {
-		return core.Errorf(core.ErrInvalid, "another sandbox has the id, the name %.100q, or belongs to the same connection", of.Name).
-			WithHint("choose another name, or stop the other sandbox first")
+		return session.Taken(of)
 	}
 	return err
 }
