@@ -45,6 +45,13 @@ type Kept struct {
 	Failure Failure `json:"failure"`
 }
 
+// Ready is what an installer found in its box before anything was asked for. It comes from a box: untrusted.
+type Ready struct {
+	Tool   string   // the package manager to use; "" when none was found that could be used at once
+	Looked bool     // Has is known
+	Has    []string // packages that the image has, by their normalized names
+}
+
 // Installed is what an installer has to say about what it installed. Both texts come from a box: untrusted.
 type Installed struct {
 	Lock   string // what was installed: pinned, with hashes; "" when the installer cannot tell

@@ -357,7 +357,7 @@ func Default() Config {
 		Auth:   defaultAuth(),
 		Audit:  Audit{Code: string(core.AuditCodeHash), Keep: hours(90 * 24)},
 		Pool: Pool{
-			Enabled: true, Size: 1, Max: 8, MaxMemory: 1 << 30, IdleTimeout: seconds(600), MaxAge: seconds(1800),
+			Enabled: true, Size: 1, Max: 8, Installers: 1, MaxMemory: 1 << 30, IdleTimeout: seconds(600), MaxAge: seconds(1800),
 			Preload: []string{"numpy", "pandas", "matplotlib"},
 		},
 		Sessions: Sessions{

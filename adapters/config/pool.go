@@ -15,6 +15,9 @@ type Pool struct {
 	IdleTimeout Duration `koanf:"idle_timeout"`
 	// MaxAge is how long a box may wait until another takes its place.
 	MaxAge Duration `koanf:"max_age"`
+	// Installers is how many installations of packages find boxes that wait for them: two for each, in the image and
+	// zone of most runs, and in those of others for as long as they are asked for. 0: none.
+	Installers int64 `koanf:"installers"`
 	// Preload names the Python modules that a waiting box has imported. Those that the image lacks are left out.
 	Preload []string `koanf:"preload"`
 }

@@ -124,6 +124,7 @@ func (v *validator) room(name string, bound Size, l Limits) {
 func (v *validator) pool(p Pool) {
 	v.check(p.Size >= 0, "pool.size is %d, but must not be below 0", p.Size)
 	v.check(p.Size <= p.Max, "pool.size is %d, but must not be more than pool.max, which is %d", p.Size, p.Max)
+	v.check(p.Installers >= 0, "pool.installers is %d, but must not be below 0", p.Installers)
 	v.check(p.MaxMemory >= 0, "pool.max_memory is %s, but must not be below 0", p.MaxMemory)
 	v.check(p.IdleTimeout >= seconds(10), "pool.idle_timeout is %s, but must be at least 10s", p.IdleTimeout)
 	v.check(p.MaxAge >= seconds(60), "pool.max_age is %s, but must be at least 1m", p.MaxAge)

@@ -27,8 +27,23 @@ var gatherProgram string
 const writes = 4
 
 // guarded is a command that ends when it writes too much.
-func (j *job) guarded(argv []string) []string {
-	return append([]string{"python3", "-I", "-S", "-c", guardProgram, strconv.FormatInt(writes*j.options.MaxSize, 10)}, argv...)
+func (j *job) guarded(argv []string) []string { return j.guard("", nil, argv) }
+
+// guardedToTheEnd is one that leaves the packages and nothing else, and fails if they are too many.
+func (j *job) guardedToTheEnd(argv []string) []string {
+	return j.guard(finishProgram, j.finishing(), argv)
+}
+
+// guard is a command with a program that is to follow once it has done its work: in the same process, as a start
+// takes longer than what is to be done.
+func (j *job) guard(then string, args, argv []string) []string {
+	guard := []string{"python3", "-I", "-S", "-c", guardProgram, strconv.FormatInt(writes*j.options.MaxSize, 10), then, strconv.Itoa(len(args))}
+	return slices.Concat(guard, args, argv)
+}
+
+// finishing is what the program that ends an installation is told.
+func (j *job) finishing() []string {
+	return []string{core.GuestEnvironment, j.scratch, strconv.FormatInt(j.options.MaxSize, 10)}
 }
 
 // uvResolve writes the lock.

@@ -129,7 +129,7 @@ func TestRealPackageManagers(t *testing.T) {
 			if tool == "pip" {
 				p.withoutUV.Store(math.MaxInt64)
 			}
-			installed, err := p.Install(t.Context(), g, requirements(t, "six", `tomli; python_version < "3.11"`), func(p core.Progress) { t.Log(p.Message) })
+			installed, err := p.Install(t.Context(), g, core.Ready{}, requirements(t, "six", `tomli; python_version < "3.11"`), func(p core.Progress) { t.Log(p.Message) })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,7 +137,7 @@ func TestRealPackageManagers(t *testing.T) {
 				t.Errorf("the report is %q", report)
 			}
 			g.checkInstalled(t, p)
-			_, err = p.Install(t.Context(), g, requirements(t, "no-such-pkg-zz9"), nil)
+			_, err = p.Install(t.Context(), g, core.Ready{}, requirements(t, "no-such-pkg-zz9"), nil)
 			if !errors.Is(err, core.ErrDependency) || !strings.Contains(err.Error(), "no-such-pkg-zz9") || !strings.Contains(err.Error(), "does not exist in the index") {
 				t.Errorf("an unknown package: %v", err)
 			}

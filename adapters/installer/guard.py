@@ -1,7 +1,10 @@
-"""Runs a command, and ends it once the box's programs have written more than a number of bytes."""
+"""Runs a command, and ends it once the box's programs have written more than a number of bytes. If it succeeds, a program
+follows that gets so many of the words before the command."""
 import os, subprocess, sys, threading, time
 
-limit, argv = int(sys.argv[1]), sys.argv[2:]
+limit, then, words = int(sys.argv[1]), sys.argv[2], 4 + int(sys.argv[3])
+argv = sys.argv[words:]
+os.makedirs(os.environ.get("TMPDIR", "/tmp"), exist_ok=True)
 
 
 def written():
@@ -30,4 +33,7 @@ threading.Thread(target=watch, daemon=True).start()
 status = program.wait()
 if too_much.is_set():
     sys.exit("error: the packages need more room than an environment may have")
-sys.exit(status if status >= 0 else 128 - status)
+if status != 0:
+    sys.exit(status if status > 0 else 128 - status)
+sys.argv[1:] = sys.argv[4:words]
+exec(then)

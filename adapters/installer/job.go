@@ -60,13 +60,15 @@ func (j *job) tell(message string) {
 }
 
 // prepare puts into the box what the package managers read, unless all is present already.
-func (j *job) prepare(ctx context.Context, requirements []core.Requirement) (present string, err error) {
+func (j *job) prepare(ctx context.Context, ready core.Ready, requirements []core.Requirement) (present string, err error) {
 	list, err := requirementsList(requirements)
 	if err != nil {
 		return "", err
 	}
-	if present, err = j.look(ctx, requirements); err != nil || present != "" {
-		return present, err
+	if !j.lacks(ready, requirements) {
+		if present, err = j.look(ctx, requirements); err != nil || present != "" {
+			return present, err
+		}
 	}
 	if err := j.guest.WriteFile(ctx, requirementsFile, strings.NewReader(list)); err != nil {
 		return "", err
@@ -122,7 +124,7 @@ func badBundle(err error) error {
 // caller while it runs.
 func (j *job) manage(ctx context.Context, doing string, argv []string) (string, error) {
 	j.tell(doing + " " + j.names)
-	text, exit, err := j.run(ctx, command{argv: j.guarded(argv), timeout: max(time.Second, j.deadline.Sub(j.now())), tell: throttle(j.progress)})
+	text, exit, err := j.run(ctx, command{argv: argv, timeout: max(time.Second, j.deadline.Sub(j.now())), tell: throttle(j.progress)})
 	if err != nil {
 		return "", err
 	}

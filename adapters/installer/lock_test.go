@@ -53,7 +53,7 @@ func TestPipReport(t *testing.T) {
 		`{"is_direct": true, "metadata": {"name": "x", "version": "1"}, "download_info": {"url": "https://f.example/x", "subdirectory": "a", "vcs_info": {"commit_id": "4d03"}}}`: "x @ git+https://f.example/x@4d03#subdirectory=a\n",
 		"": "",
 	} {
-		installed, err := New(Options{}).Install(t.Context(), report(install), requirements(t, "six"), nil)
+		installed, err := New(Options{}).Install(t.Context(), report(install), core.Ready{}, requirements(t, "six"), nil)
 		if err != nil || installed.Lock != want {
 			t.Errorf("%s: got %q, %v", install, installed.Lock, err)
 		}
@@ -62,7 +62,7 @@ func TestPipReport(t *testing.T) {
 		`{"metadata": {"name": "six", "version": "1.17.0"}}`, `{"metadata": {"name": "six\n-r x", "version": "1"}, "download_info": {` + archive + `}}`,
 		`{"is_direct": true, "metadata": {"name": "x"}, "download_info": {"url": "https://user:pass@f.example/x.whl", ` + archive + `}}`, `7`,
 	} {
-		if installed, err := New(Options{}).Install(t.Context(), report(install), requirements(t, "six"), nil); !errors.Is(err, core.ErrDependency) {
+		if installed, err := New(Options{}).Install(t.Context(), report(install), core.Ready{}, requirements(t, "six"), nil); !errors.Is(err, core.ErrDependency) {
 			t.Errorf("%s: got %q, %v", install, installed.Lock, err)
 		}
 	}

@@ -1,7 +1,9 @@
-"""Makes a folder, and says which requirements the image fulfils by itself: a line with the number and the version of each."""
+"""Makes a folder, and says which requirements the image fulfils by itself: a line with the number and the version of each.
+Without a folder it says the names of all that the image has."""
 import os, re, sys
 
-os.makedirs(sys.argv[1])
+if sys.argv[1]:
+    os.makedirs(sys.argv[1])
 have = {}
 
 
@@ -34,3 +36,5 @@ for number, (name, text) in enumerate(zip(sys.argv[2::2], sys.argv[3::2])):
             print(number, have[name])
     except Exception:
         pass  # what cannot be told is installed
+if not sys.argv[1]:
+    print("\n".join(sorted(have)))

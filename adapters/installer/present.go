@@ -5,9 +5,11 @@ import (
 	_ "embed" // a program that runs in the box
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/execution"
 )
 
 //go:embed look.py
@@ -30,6 +32,45 @@ func (j *job) look(ctx context.Context, requirements []core.Requirement) (presen
 		return "", nil
 	}
 	return "in the image already: " + strings.Join(there, ", "), nil
+}
+
+// lacks reports whether it is known already that the image lacks one of the packages, so that nobody need look. Wheels
+// need the folder that looking makes.
+func (j *job) lacks(ready core.Ready, requirements []core.Requirement) bool {
+	return ready.Looked && j.options.Wheels == "" && slices.ContainsFunc(requirements, func(r core.Requirement) bool {
+		return !slices.Contains(ready.Has, core.NormalizePackage(r.Name))
+	})
+}
+
+// Prepare implements dependency.Installer. Credentials stay outside: what it starts gets none.
+func (p *Python) Prepare(ctx context.Context, guest execution.Guest) (core.Ready, error) {
+	j := p.newJob(guest, nil, nil)
+	j.env = map[string]string{}
+	var ready core.Ready
+	text, exit, err := j.run(ctx, command{argv: []string{"python3", "-I", "-c", lookProgram, ""}, timeout: probeTimeout})
+	if err != nil || core.StatusOf(exit) != core.StatusOK { // whoever installs is told
+		return ready, err
+	}
+	ready.Has, ready.Looked = readNames(text)
+	for _, uv := range j.placesOfUV() {
+		if ready.Tool == "" && j.works(ctx, uv, "--version") {
+			ready.Tool = uv
+		}
+	}
+	return ready, nil
+}
+
+// readNames reads the names of packages, line by line; not whole if there are so many that some were left out.
+func readNames(text string) (names []string, whole bool) {
+	form := regexp.MustCompile(`^[a-z0-9-]{1,200}$`)
+	for line := range strings.Lines(text) {
+		name := strings.TrimSpace(line)
+		if !form.MatchString(name) {
+			return nil, false
+		}
+		names = append(names, name)
+	}
+	return names, true
 }
 
 // readPresent reads numbers and versions, line by line.

@@ -19,7 +19,7 @@ func TestWhatTheImageHas(t *testing.T) {
 		"noise\n 0 1.16.0 \n1 2 \n2 3 ": "in the image already: numpy 1.16.0, six 2",
 	} {
 		g := &fakeGuest{prints: map[string]string{"os.makedirs": said}}
-		installed, err := New(Options{}).Install(t.Context(), g, requirements(t, "six", "numpy>=1"), nil)
+		installed, err := New(Options{}).Install(t.Context(), g, core.Ready{}, requirements(t, "six", "numpy>=1"), nil)
 		_, ran := g.command("pip compile")
 		if err != nil || ran != (want == "") || want != "" && installed != (core.Installed{Report: want}) {
 			t.Errorf("%q: got %+v, %v; resolved: %v", said, installed, err, ran)

@@ -9,7 +9,7 @@ package installer
 import (
 	"context"
 	"log/slog"
-	"strconv"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -104,16 +104,19 @@ func (p *Python) Network() core.Network {
 }
 
 // Install implements dependency.Installer.
-func (p *Python) Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (core.Installed, error) {
+func (p *Python) Install(ctx context.Context, guest execution.Guest, ready core.Ready, requirements []core.Requirement, progress func(core.Progress)) (core.Installed, error) {
 	j := p.newJob(guest, requirements, progress)
-	present, err := j.prepare(ctx, requirements)
+	present, err := j.prepare(ctx, ready, requirements)
 	if err != nil {
 		return core.Installed{}, err
 	}
 	if present != "" {
 		return core.Installed{Report: present}, j.finish(ctx)
 	}
-	uv, err := j.findUV(ctx)
+	uv := ready.Tool
+	if uv == "" {
+		uv, err = j.findUV(ctx)
+	}
 	if err != nil {
 		return core.Installed{}, err
 	}
@@ -125,15 +128,17 @@ func (p *Python) Install(ctx context.Context, guest execution.Guest, requirement
 	if err != nil {
 		return core.Installed{}, err
 	}
-	if err := j.finish(ctx); err != nil {
-		return core.Installed{}, err
+	if len(pins) == 0 {
+		if err := j.finish(ctx); err != nil {
+			return core.Installed{}, err
+		}
 	}
 	return core.Installed{Lock: pins.String(), Report: lastLines(text, 20, 4<<10)}, nil
 }
 
 // withUV resolves, and then installs what was understood of the outcome: no more than the lock says.
 func (j *job) withUV(ctx context.Context, uv string) (lock, string, error) {
-	resolved, err := j.manage(ctx, "resolving", j.uvResolve(uv))
+	resolved, err := j.manage(ctx, "resolving", j.guarded(j.uvResolve(uv)))
 	if err != nil {
 		return nil, "", err
 	}
@@ -144,7 +149,7 @@ func (j *job) withUV(ctx context.Context, uv string) (lock, string, error) {
 	if err := j.guest.WriteFile(ctx, pinsFile, strings.NewReader(pins.String())); err != nil {
 		return nil, "", err
 	}
-	installed, err := j.manage(ctx, "installing", j.uvInstall(uv, pins))
+	installed, err := j.manage(ctx, "installing", j.guardedToTheEnd(j.uvInstall(uv, pins)))
 	if err == nil {
 		err = j.refuseUnsafe(ctx, uv, pins, resolved+installed)
 	}
@@ -168,7 +173,7 @@ func (j *job) refuseUnsafe(ctx context.Context, uv string, pins lock, text strin
 }
 
 func (j *job) withPip(ctx context.Context, _ string) (lock, string, error) {
-	text, err := j.manage(ctx, "installing", j.pipInstall())
+	text, err := j.manage(ctx, "installing", j.guardedToTheEnd(j.pipInstall()))
 	if err != nil {
 		return nil, "", err
 	}
@@ -194,10 +199,9 @@ func (p *Python) Compile(ctx context.Context, guest execution.Guest, source stri
 	return nil
 }
 
-// finish leaves the packages and nothing else, and fails if they are too many.
+// finish leaves nothing where nothing was installed.
 func (j *job) finish(ctx context.Context) error {
-	argv := []string{"python3", "-I", "-S", "-c", finishProgram, core.GuestEnvironment, j.scratch, strconv.FormatInt(j.options.MaxSize, 10)}
-	text, exit, err := j.run(ctx, command{argv: argv, timeout: finishTimeout})
+	text, exit, err := j.run(ctx, command{argv: slices.Concat([]string{"python3", "-I", "-S", "-c", finishProgram}, j.finishing()), timeout: finishTimeout})
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,7 @@ func requirements(t *testing.T, texts ...string) []core.Requirement {
 
 func install(t *testing.T, p *Python, g *fakeGuest) (string, error) {
 	t.Helper()
-	installed, err := p.Install(t.Context(), g, requirements(t, "six", `tomli; python_version < "3.11"`), nil)
+	installed, err := p.Install(t.Context(), g, core.Ready{}, requirements(t, "six", `tomli; python_version < "3.11"`), nil)
 	return installed.Report, err
 }
 
@@ -84,7 +84,7 @@ func TestInstallsTheLock(t *testing.T) {
 	want := "six==1.17.0 \\\n    --hash=sha256:" + sixHash + "\n"
 	for _, has := range []map[string]string{nil, missing("uv", cachedUV)} {
 		g := &fakeGuest{has: has}
-		installed, err := New(Options{}).Install(t.Context(), g, requirements(t, "six"), nil)
+		installed, err := New(Options{}).Install(t.Context(), g, core.Ready{}, requirements(t, "six"), nil)
 		if err != nil || installed.Lock != want {
 			t.Fatalf("the lock is %q, %v", installed.Lock, err)
 		}
@@ -101,7 +101,7 @@ func TestInstallsTheLock(t *testing.T) {
 		"very much":   {reads: map[string]string{lockFile: strings.Repeat("#", maxLock+1)}},
 		"much of pip": {reads: map[string]string{reportFile: strings.Repeat(" ", maxReport+1)}, has: missing("uv", cachedUV)},
 	} {
-		if installed, err := New(Options{}).Install(t.Context(), g, requirements(t, "six"), nil); !errors.Is(err, core.ErrDependency) || installed.Lock != "" {
+		if installed, err := New(Options{}).Install(t.Context(), g, core.Ready{}, requirements(t, "six"), nil); !errors.Is(err, core.ErrDependency) || installed.Lock != "" {
 			t.Errorf("%s: got %q, %v", name, installed.Lock, err)
 		}
 	}
@@ -167,7 +167,7 @@ func TestRequirementsAreCheckedAgain(t *testing.T) {
 		{},
 	} {
 		g := &fakeGuest{}
-		if _, err := New(Options{}).Install(t.Context(), g, []core.Requirement{r}, nil); !errors.Is(err, core.ErrInvalid) || len(g.files)+len(g.runs) > 0 {
+		if _, err := New(Options{}).Install(t.Context(), g, core.Ready{}, []core.Requirement{r}, nil); !errors.Is(err, core.ErrInvalid) || len(g.files)+len(g.runs) > 0 {
 			t.Errorf("%+v: got %v, files %q", r, err, g.files)
 		}
 	}
@@ -305,7 +305,7 @@ func TestCredentialsAreScrubbed(t *testing.T) {
 	for _, code := range []int{0, 1} {
 		g := &fakeGuest{has: missing("uv", cachedUV), prints: map[string]string{"--report ": said, "--no-deps": said, "compileall": said}, exits: map[string]core.Exit{"--report ": {Code: code}, "--no-deps": {Code: 1}}}
 		var told strings.Builder
-		installed, err := New(options).Install(t.Context(), g, requirements(t, "six"), func(p core.Progress) { fmt.Fprintln(&told, p.Message) })
+		installed, err := New(options).Install(t.Context(), g, core.Ready{}, requirements(t, "six"), func(p core.Progress) { fmt.Fprintln(&told, p.Message) })
 		if (err != nil) != (code != 0) {
 			t.Fatalf("exit %d: %v", code, err)
 		}
@@ -411,7 +411,7 @@ func TestEndings(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := New(Options{}).Install(ctx, &fakeGuest{}, requirements(t, "six"), nil); !errors.Is(err, core.ErrCancelled) {
+	if _, err := New(Options{}).Install(ctx, &fakeGuest{}, core.Ready{}, requirements(t, "six"), nil); !errors.Is(err, core.ErrCancelled) {
 		t.Errorf("a cancelled context: got %v", err)
 	}
 }

@@ -54,7 +54,7 @@ func (b *bench) bringUV(t *testing.T) {
 	}
 	p := New(Options{CABundle: os.Getenv("SSL_CERT_FILE")})
 	j := p.newJob(b, nil, nil)
-	if _, err := j.prepare(t.Context(), nil); err != nil {
+	if _, err := j.prepare(t.Context(), core.Ready{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if fetched, err := j.fetchUV(t.Context()); !fetched || err != nil {
@@ -91,7 +91,7 @@ func (b *bench) installMore(t *testing.T, options Options, texts ...string) outc
 	if err != nil {
 		t.Fatal(err)
 	}
-	installed, err := p.Install(t.Context(), b, list, func(p core.Progress) { fmt.Fprintln(&told, p.Message) })
+	installed, err := p.Install(t.Context(), b, core.Ready{}, list, func(p core.Progress) { fmt.Fprintln(&told, p.Message) })
 	return outcome{Installed: installed, err: err, told: told.String()}
 }
 

@@ -11,11 +11,7 @@ import (
 // findUV returns uv's path: the image's, or the cache's, where it is put if it is not there. "" means that pip
 // has to do.
 func (j *job) findUV(ctx context.Context) (string, error) {
-	candidates := []string{"uv"}
-	if j.UsesCache() {
-		candidates = append(candidates, j.cachedUV())
-	}
-	for _, uv := range candidates {
+	for _, uv := range j.placesOfUV() {
 		if j.works(ctx, uv, "--version") {
 			return uv, nil
 		}
@@ -33,6 +29,14 @@ func (j *job) findUV(ctx context.Context) (string, error) {
 		}
 	}
 	return "", j.mayUsePip()
+}
+
+// placesOfUV are where uv may be already.
+func (j *job) placesOfUV() []string {
+	if j.UsesCache() {
+		return []string{"uv", j.cachedUV()}
+	}
+	return []string{"uv"}
 }
 
 // mayUsePip: pip takes a package from whichever index has the highest version, so that a stranger's could take a

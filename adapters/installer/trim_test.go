@@ -34,7 +34,7 @@ func TestRealTrim(t *testing.T) {
 	g := container(t)
 	p := New(Options{CABundle: os.Getenv("SSL_CERT_FILE"), MaxCache: 1})
 	for range 2 {
-		if _, err := p.Install(t.Context(), g, requirements(t, "six"), nil); err != nil {
+		if _, err := p.Install(t.Context(), g, core.Ready{}, requirements(t, "six"), nil); err != nil {
 			t.Fatal(err)
 		}
 		g.shell(t, "test -d "+core.GuestCache+"/uv")

@@ -80,7 +80,7 @@ func TestWheelsAreStaged(t *testing.T) {
 	if p.Network() != core.NetworkNone || New(Options{}).Network() != core.NetworkFull {
 		t.Error("the network is not what is needed")
 	}
-	if _, err := p.Install(t.Context(), g, requirements(t, "Corp"), nil); err != nil {
+	if _, err := p.Install(t.Context(), g, core.Ready{}, requirements(t, "Corp"), nil); err != nil {
 		t.Fatal(err)
 	}
 	var staged []string
@@ -108,7 +108,7 @@ func TestBigWheelsComeInPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := &fakeGuest{}
-	if _, err := New(Options{Wheels: folder}).Install(t.Context(), g, requirements(t, "big"), nil); err != nil {
+	if _, err := New(Options{Wheels: folder}).Install(t.Context(), g, core.Ready{}, requirements(t, "big"), nil); err != nil {
 		t.Fatal(err)
 	}
 	var whole strings.Builder
@@ -135,7 +135,7 @@ func TestWheelsAreBounded(t *testing.T) {
 	}
 	for _, options := range []Options{{Wheels: folder, MaxSize: 1000}, {Wheels: folder + "/none"}} {
 		g := &fakeGuest{}
-		_, err := New(options).Install(t.Context(), g, requirements(t, "big"), nil)
+		_, err := New(options).Install(t.Context(), g, core.Ready{}, requirements(t, "big"), nil)
 		if !errors.Is(err, core.ErrDependency) || core.HintOf(err) == "" || len(g.files) != 1 {
 			t.Errorf("got %v with %d files", err, len(g.files))
 		}

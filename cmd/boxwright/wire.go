@@ -254,7 +254,7 @@ func poolSettings(p config.Pool) app.Pool {
 	}
 	return app.Pool{
 		Size: int(p.Size), Max: int(p.Max), MaxMemory: int64(p.MaxMemory),
-		IdleTimeout: p.IdleTimeout.Std(), MaxAge: p.MaxAge.Std(), Preload: p.Preload,
+		Installers: int(p.Installers), IdleTimeout: p.IdleTimeout.Std(), MaxAge: p.MaxAge.Std(), Preload: p.Preload,
 	}
 }
 

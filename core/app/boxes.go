@@ -44,7 +44,8 @@ func newBoxes(ports Ports) *boxes {
 type box struct {
 	core.Box
 	guest   execution.Guest
-	discard func() // ends it, in the background
+	outfit  *outfit // that it is a part of, if it waited for an installation
+	discard func()  // ends it, in the background
 	remove  func(ctx context.Context) error
 }
 

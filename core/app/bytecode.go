@@ -73,6 +73,7 @@ func (s *Service) haveCompiled(on *place, image core.Image, e core.Environment) 
 	ctx, release := s.whileOpen(context.Background())
 	s.boxes.work.do("had packages compiled", func() {
 		defer release()
+		defer s.pool.stir()        // boxes for the next installation come after it
 		if sleep(ctx, warmPause) { // the run that it was installed for is about to begin
 			s.awaitCalm(ctx, compilePatience)
 		}

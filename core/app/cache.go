@@ -43,11 +43,17 @@ func cacheName(instance, backend string, image core.Image) string {
 	return "boxwright-cache-" + instance + "-" + hex.EncodeToString(sum[:6])
 }
 
-// cache is the download cache of an image, for an installer's box.
+// cacheMount is the download cache of an image, as installers' boxes have it.
+func (s *Service) cacheMount(on *place, image core.Image) core.Mount {
+	return core.Mount{Volume: cacheName(s.ports.Instance, on.name, image), Path: core.GuestCache, Writable: true}
+}
+
+// cache is the download cache of an image, which is there.
 func (s *Service) cache(ctx context.Context, on *place, image core.Image, labels core.Labels) (core.Mount, error) {
+	cache := s.cacheMount(on, image)
 	labels.Purpose = core.PurposeCache
-	volume, err := on.backend.EnsureVolume(ctx, core.Volume{Name: cacheName(s.ports.Instance, on.name, image), Labels: labels})
-	return core.Mount{Volume: volume.Name, Path: core.GuestCache, Writable: true}, err
+	_, err := on.backend.EnsureVolume(ctx, core.Volume{Name: cache.Volume, Labels: labels})
+	return cache, err
 }
 
 // trimCache has the download cache of an image kept within its bounds, if that was not looked at lately: in a box

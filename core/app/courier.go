@@ -127,3 +127,6 @@ func readKept(exit core.Exit) (core.Kept, error) {
 
 // environmentLease is how long a volume that no index knows may be one that is just being filled.
 func (s Settings) environmentLease() time.Duration { return s.InstallLimit + lifeMargin }
+
+// volumeLease is environmentLease for a volume that may have waited before.
+func (s Settings) volumeLease() time.Duration { return s.Pool.MaxAge + s.environmentLease() }

@@ -34,32 +34,33 @@ type world struct {
 	folders map[string]bool         // of environments: zone/name
 	last    int
 
-	fail     map[string]error // by step
-	run      func(ctx context.Context, spec core.RunSpec) (core.Exit, error)
-	feed     func(ctx context.Context, run string, data []byte, end bool) (int64, error)
-	contents map[string]string // of the boxes' workspace
-	install  func(ctx context.Context) error
-	lose     error                           // what a creation returns although it made something
-	creating func()                          // called before a box is made
-	ticking  func()                          // called before the clock is read
-	carried  func(box string)                // called once a courier has done its errand
-	reading  func(ctx context.Context) error // called before a file is read
-	hang     string                          // the step that ends only with its ctx
-	warns    []string                        // warnings of its boxes
-	asked    func(ctx context.Context)       // called before it tells about itself
-	image    string                          // its default image
-	guests   int                             // that are not closed
-	installs atomic.Int64
-	trims    atomic.Int64
-	opened   atomic.Int64
-	closed   atomic.Int64
-	alive    map[string]bool
-	now      time.Time
-	sessions *sessionStore
-	runs     *runStore
-	usage    *usageStore
-	catalog  map[string]core.Package
-	looking  func(ctx context.Context) error // what the catalog does instead; nil: it looks
+	fail          map[string]error // by step
+	run           func(ctx context.Context, spec core.RunSpec) (core.Exit, error)
+	feed          func(ctx context.Context, run string, data []byte, end bool) (int64, error)
+	contents      map[string]string // of the boxes' workspace
+	install       func(ctx context.Context) error
+	lose          error                           // what a creation returns although it made something
+	creating      func()                          // called before a box is made
+	ticking       func()                          // called before the clock is read
+	carried       func(box string)                // called once a courier has done its errand
+	reading       func(ctx context.Context) error // called before a file is read
+	hang          string                          // the step that ends only with its ctx
+	warns         []string                        // warnings of its boxes
+	asked         func(ctx context.Context)       // called before it tells about itself
+	image         string                          // its default image
+	guests        int                             // that are not closed
+	installs      atomic.Int64
+	readyInstalls atomic.Int64 // of these, in a box that waited
+	trims         atomic.Int64
+	opened        atomic.Int64
+	closed        atomic.Int64
+	alive         map[string]bool
+	now           time.Time
+	sessions      *sessionStore
+	runs          *runStore
+	usage         *usageStore
+	catalog       map[string]core.Package
+	looking       func(ctx context.Context) error // what the catalog does instead; nil: it looks
 }
 
 func newWorld() *world {
@@ -425,8 +426,15 @@ func (w *world) Network() core.Network {
 	return core.NetworkFull
 }
 
-func (w *world) Install(ctx context.Context, _ execution.Guest, _ []core.Requirement, progress func(core.Progress)) (core.Installed, error) {
+func (w *world) Prepare(context.Context, execution.Guest) (core.Ready, error) {
+	return core.Ready{Tool: "uv"}, w.step("prepare")
+}
+
+func (w *world) Install(ctx context.Context, _ execution.Guest, ready core.Ready, _ []core.Requirement, progress func(core.Progress)) (core.Installed, error) {
 	w.installs.Add(1)
+	if ready.Tool != "" {
+		w.readyInstalls.Add(1)
+	}
 	progress(core.Progress{Phase: core.PhaseDependencies, Message: "installing"})
 	installed := core.Installed{Lock: "six==1.17.0", Report: "installed"}
 	if w.install != nil {

@@ -25,15 +25,13 @@ type install struct {
 func (i *install) do(ctx context.Context, progress func(core.Progress)) (core.Environment, error) {
 	ctx, cancel := context.WithTimeout(ctx, i.settings.InstallLimit)
 	defer cancel()
-	name := "boxwright-env-" + i.key[:16] + "-" + i.ports.NewID()
-	defer i.removeVolume(i.place, name) // also if an engine that was cut off has made it all the same
-	volume, err := i.backend.EnsureVolume(ctx, core.Volume{Name: name, Labels: i.labels(core.PurposeEnvironment)})
-	if err != nil {
-		return core.Environment{}, err
+	defer i.pool.install()()
+	progress(core.Progress{Phase: core.PhaseDependencies, Message: "starting the installer"})
+	courier, installed, err := i.fill(ctx, progress)
+	if courier != nil {
+		defer i.removeVolume(i.place, courier.volume)
+		defer i.dismiss(courier)
 	}
-	courier := i.prepare(volume)
-	defer i.dismiss(courier)
-	installed, err := i.fill(ctx, volume, courier, progress)
 	if err != nil {
 		return core.Environment{}, i.explain(ctx, err)
 	}
@@ -54,27 +52,26 @@ func (i *install) describe(installed core.Installed) core.Environment {
 	return e
 }
 
-// fill has the volume filled. The courier's box is made meanwhile.
-func (i *install) fill(ctx context.Context, volume core.Volume, courier *errand, progress func(core.Progress)) (installed core.Installed, err error) {
-	mounts := []core.Mount{{Volume: volume.Name, Path: core.GuestEnvironment, Writable: true}}
-	if i.ports.Installer.UsesCache() {
-		cache, err := i.cache(ctx, i.place, i.image, i.labels(core.PurposeCache))
-		if err != nil {
-			return core.Installed{}, err
-		}
-		mounts = append(mounts, cache)
+// fill has the packages installed into a volume, and returns the courier that can keep them.
+func (i *install) fill(ctx context.Context, progress func(core.Progress)) (courier *errand, installed core.Installed, err error) {
+	ticket, err := i.admit(ctx, boxClaim(i.place, i.installerSpec(i.kit(), i.tenant, "")), nil)
+	if err != nil {
+		return nil, core.Installed{}, err
 	}
-	progress(core.Progress{Phase: core.PhaseDependencies, Message: "starting the installer"})
-	spec := core.BoxSpec{
-		Image: i.image.Ref, Digest: i.image.Digest, Limits: i.settings.InstallSize, Network: i.ports.Installer.Network(), Mounts: mounts,
-		Labels: core.Labels{Tenant: i.tenant, Purpose: core.PurposeInstall}, Unenforced: i.unenforced(),
+	defer ticket.release()
+	set, err := i.equip(ctx)
+	if err != nil {
+		return nil, core.Installed{}, err
 	}
-	err = i.within(ctx, i.place, spec, func(box *box) error {
-		i.call(ctx, courier)
-		installed, err = i.work(ctx, box, progress)
+	ticket.follow(i.boxes, set.installer.ID)
+	defer set.installer.discard()
+	courier = i.prepare(set)
+	i.call(ctx, courier)
+	err = safely(i.ports.Log, "installed packages in a box", func() error {
+		installed, err = i.work(ctx, set, progress)
 		return err
 	})
-	return installed, err
+	return courier, installed, err
 }
 
 // within does something in a box of its own that is nobody's run. The box goes in the background.
@@ -94,28 +91,19 @@ func (s *Service) within(ctx context.Context, on *place, spec core.BoxSpec, do f
 }
 
 // work installs into a box. If code of packages may run there, it returns once that has ended for good.
-func (i *install) work(ctx context.Context, box *box, progress func(core.Progress)) (core.Installed, error) {
-	installed, err := i.ports.Installer.Install(ctx, box.guest, i.requirements, progress)
+func (i *install) work(ctx context.Context, set *outfit, progress func(core.Progress)) (core.Installed, error) {
+	installed, err := i.ports.Installer.Install(ctx, set.installer.guest, set.ready, i.requirements, progress)
 	if i.ports.Installer.UsesCache() {
 		return installed, err
 	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
-	return installed, errors.Join(err, box.remove(closing))
+	return installed, errors.Join(err, set.installer.remove(closing))
 }
 
 // boxClaim is what a box that is nobody's run needs.
 func boxClaim(on *place, spec core.BoxSpec) claim {
 	return claim{tenant: spec.Labels.Tenant, backend: on.name, memory: spec.Limits.MemoryBytes, kind: claimBox}
-}
-
-// unenforced: an installer that runs no code of packages may have limits that do not hold; one that
-// does is under the operator's policy like any code.
-func (i *install) unenforced() core.Unenforced {
-	if i.ports.Installer.UsesCache() {
-		return core.UnenforcedWarn
-	}
-	return i.settings.Unenforced
 }
 
 func (i *install) explain(ctx context.Context, err error) error {
@@ -132,10 +120,6 @@ func (i *install) names() string {
 		names[n] = r.Name
 	}
 	return strings.Join(names, ", ")
-}
-
-func (i *install) labels(purpose core.Purpose) core.Labels {
-	return core.Labels{Instance: i.ports.Instance, Server: i.ports.Server, Tenant: i.tenant, Purpose: purpose}
 }
 
 // removeVolume removes what an install needed, in the background. The box that holds the volume may itself just be

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -19,6 +18,7 @@ type Pool struct {
 	IdleTimeout time.Duration // how long boxes wait that nobody asks for
 	MaxAge      time.Duration // how long one box waits
 	Preload     []string      // Python modules
+	Installers  int           // sets of boxes of each kind that wait for an installation
 }
 
 // What a waiting box is taken to use, in bytes: its agent and an interpreter, and the modules that the
@@ -43,7 +43,6 @@ const (
 type pool struct {
 	settings  Pool
 	pull      core.PullPolicy
-	boxMemory int64 // bytes that each box may use
 	ports     Ports
 	boxes     *boxes
 	admission *admission
@@ -58,55 +57,64 @@ type pool struct {
 	base       imageName // whose boxes always wait
 	baseOn     *place    // nil as long as that is not known
 	baseSpec   core.BoxSpec
-	making     int // in the background
-	foreground int // creations that somebody waits for
+	installer  func(*place, core.Image) kind // for installations there; nil if there are none
+	installing int                           // installations under way
+	making     int                           // in the background
+	foreground int                           // creations that somebody waits for
 }
 
 func newPool(closing context.Context, ports Ports, s Settings, b *boxes, a *admission) *pool {
 	return &pool{
-		settings: s.Pool, pull: s.Pull, boxMemory: max(1, s.Limits.MemoryBytes), ports: ports, boxes: b, admission: a, closing: closing,
+		settings: s.Pool, pull: s.Pull, ports: ports, boxes: b, admission: a, closing: closing,
 		wake: make(chan struct{}, 1), shelves: map[string]*shelf{}, images: map[imageName]seenImage{},
 	}
 }
 
-// spec is the box that waits for runs like this.
-func (p *pool) spec(s core.BoxSpec) core.BoxSpec {
-	s.Labels = core.Labels{Purpose: core.PurposeRun} // it is nobody's yet
-	s.Preload = p.settings.Preload
-	return s
+// runs is the kind of box that waits for runs like this.
+func (p *pool) runs(on *place, spec core.BoxSpec) kind {
+	spec.Labels = core.Labels{Purpose: core.PurposeRun} // it is nobody's yet
+	spec.Preload = p.settings.Preload
+	return kind{on: on, spec: spec, boxes: 1, make: func(ctx context.Context) (*box, error) {
+		return p.boxes.make(ctx, on, spec, p.settings.MaxAge)
+	}}
 }
 
-// shelfOf returns the shelf for boxes of a spec.
-func (p *pool) shelfOf(on *place, spec core.BoxSpec) *shelf {
-	key, _ := json.Marshal([]any{on.name, spec}) // plain data
-	found := p.shelves[string(key)]
+// shelfOf returns the shelf for boxes of a kind.
+func (p *pool) shelfOf(k kind) *shelf {
+	key := k.key()
+	found := p.shelves[key]
 	if found == nil {
-		found = &shelf{on: on, spec: spec, key: string(key)}
-		p.shelves[found.key] = found
+		found = &shelf{kind: k, name: key}
+		p.shelves[key] = found
 	}
 	return found
 }
 
 // take returns a box that waits for such a run, or nil. It reaches neither box nor engine.
 func (p *pool) take(on *place, spec core.BoxSpec, lifetime time.Duration) *box {
-	if p.settings.Max == 0 || spec.Labels.Purpose != core.PurposeRun {
+	if spec.Labels.Purpose != core.PurposeRun {
 		return nil
 	}
+	return p.claim(p.runs(on, spec), lifetime)
+}
+
+// claim returns a box of a kind that waits, or nil, and notes that one was wanted.
+func (p *pool) claim(k kind, lifetime time.Duration) *box {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed || p.settings.Max == 0 {
 		return nil
 	}
 	now := p.ports.Now()
-	from := p.shelfOf(on, p.spec(spec))
+	from := p.shelfOf(k)
 	from.ask(now)
 	taken := from.claim(now, lifetime+claimMargin, p.settings.MaxAge)
 	p.stir()
 	if taken == nil {
-		p.ports.Log.Debug("no box waits for the run", "backend", on.name, "image", spec.Image)
+		p.ports.Log.Debug("no box waits", "for", k.spec.Labels.Purpose, "backend", k.on.name, "image", k.spec.Image)
 		return nil
 	}
-	p.ports.Log.Debug("a waiting box was taken", "backend", on.name, "box", taken.ID)
+	p.ports.Log.Debug("a waiting box was taken", "for", k.spec.Labels.Purpose, "backend", k.on.name, "box", taken.ID)
 	return taken
 }
 
@@ -124,7 +132,7 @@ func (p *pool) giveWay() (done func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.foreground++
-	for p.room() < 0 && p.evict() {
+	for p.room().isShort() && p.evict() {
 	}
 	return func() {
 		p.mu.Lock()
@@ -180,7 +188,7 @@ func (p *pool) refill() {
 // make makes a box and puts it on its shelf.
 func (p *pool) make(s *shelf) {
 	began := p.ports.Now()
-	made, err := p.boxes.make(p.closing, s.on, s.spec, p.settings.MaxAge)
+	made, err := s.make(p.closing)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.making--
@@ -189,11 +197,11 @@ func (p *pool) make(s *shelf) {
 	switch {
 	case err != nil:
 		p.failed(s, now, err)
-	case p.closed || p.shelves[s.key] != s || p.room() < 1:
+	case p.closed || p.shelves[s.name] != s || !p.room().covers(s.needs()):
 		made.discard()
 	default:
 		s.put(&waiting{box: made, since: now}, now.Sub(began))
-		p.ports.Log.Debug("a box waits for runs", "backend", s.on.name, "image", s.spec.Image, "box", made.ID)
+		p.ports.Log.Debug("a box waits", "for", s.spec.Labels.Purpose, "backend", s.on.name, "image", s.spec.Image, "box", made.ID)
 	}
 	p.stir()
 }
@@ -208,7 +216,7 @@ func (p *pool) failed(s *shelf, now time.Time, err error) {
 	if s.failures == 0 {
 		level = p.ports.Log.Warn
 	}
-	level("no box can be made to wait for runs; runs make their own", "backend", s.on.name, "image", s.spec.Image, "error", err)
+	level("no box can be made to wait; who needs one makes it", "for", s.spec.Labels.Purpose, "backend", s.on.name, "image", s.spec.Image, "error", err)
 	s.fail(now)
 	if errors.Is(err, core.ErrNotFound) {
 		delete(p.images, imageName{s.on.name, s.spec.Image})
@@ -228,7 +236,7 @@ func (p *pool) close() {
 
 // clear removes a shelf with its boxes.
 func (p *pool) clear(s *shelf) {
-	delete(p.shelves, s.key)
+	delete(p.shelves, s.name)
 	for _, w := range s.waiting {
 		w.discard()
 	}

@@ -74,7 +74,7 @@ func (p *pool) learn(on *place, image core.Image) {
 	if name == p.base {
 		spec := p.baseSpec
 		spec.Digest = image.Digest
-		p.shelfOf(on, p.spec(spec))
+		p.shelfOf(p.runs(on, spec))
 	}
 	p.stir()
 }
@@ -91,6 +91,7 @@ func (p *pool) check() {
 		p.trim(s, now)
 	}
 	p.forget(now)
+	p.expectInstalls()
 	if !p.checking {
 		p.checking = true
 		p.boxes.work.do("looked after the pool", p.probe)
@@ -106,7 +107,15 @@ func (p *pool) trim(s *shelf, now time.Time) {
 		s.waiting = s.waiting[1:]
 	}
 	if target == 0 && s.making == 0 && !p.isBase(s) {
-		delete(p.shelves, s.key)
+		delete(p.shelves, s.name)
+	}
+}
+
+// expectInstalls has boxes wait for the first installation where most runs are. They come last: a server that has
+// just begun, or does not last, has other things to do.
+func (p *pool) expectInstalls() {
+	if seen, known := p.images[p.base]; known && p.installer != nil && p.settings.Installers > 0 {
+		p.shelfOf(p.installer(seen.on, seen.Image)).standing = true
 	}
 }
 

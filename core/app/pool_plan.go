@@ -1,7 +1,10 @@
 package app
 
 import (
+	"context"
+	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -20,11 +23,33 @@ const (
 	lastRetry  = 5 * time.Minute
 )
 
-// shelf holds the boxes of one kind: same backend, image, limits, network, mounts and preloads.
+// kind is what boxes that wait have in common: same backend, image, limits, network, mounts and preloads.
+type kind struct {
+	on    *place
+	spec  core.BoxSpec
+	zone  string // where what is installed will go; "" for runs
+	boxes int64  // that are made together
+	make  func(context.Context) (*box, error)
+}
+
+// key is equal for equal kinds. Those for runs come first.
+func (k kind) key() string {
+	key, _ := json.Marshal([]any{k.zone, k.on.name, k.spec}) // plain data
+	return string(key)
+}
+
+func (k kind) installs() bool { return k.zone != "" }
+
+// needs is what boxes of the kind may use.
+func (k kind) needs() amounts {
+	return amounts{boxes: k.boxes, memory: k.boxes * k.spec.Limits.MemoryBytes}
+}
+
+// shelf holds the boxes of one kind.
 type shelf struct {
-	key  string
-	on   *place
-	spec core.BoxSpec
+	kind
+	name     string // the kind's key
+	standing bool   // somebody may ask for the first one at any time
 
 	waiting  []*waiting // the oldest first
 	making   int
@@ -104,25 +129,34 @@ func (s *shelf) peak(now time.Time) int {
 	return most
 }
 
-// memory is what one box of the shelf is taken to use, in bytes.
+// memory is what those of the shelf that are made together are taken to use, in bytes.
 func (s *shelf) memory() int64 {
 	if len(s.spec.Preload) > 0 {
 		return waitingMemory + modulesMemory
 	}
-	return waitingMemory
+	return s.boxes * waitingMemory
 }
 
 func (p *pool) isBase(s *shelf) bool {
+	if s.installs() {
+		return s.standing
+	}
 	return p.base == imageName{s.on.name, s.spec.Image} && slices.Equal(s.spec.Mounts, p.baseSpec.Mounts)
 }
 
 // target is how many boxes of a shelf should wait.
 func (p *pool) target(s *shelf, now time.Time) int {
-	floor := 0
+	floor, asked := 0, now.Sub(s.latest()) <= p.settings.IdleTimeout
+	if s.installs() {
+		if asked || p.isBase(s) {
+			floor = p.settings.Installers
+		}
+		return min(floor, p.settings.Max)
+	}
 	if p.isBase(s) {
 		floor = p.settings.Size
 	}
-	if now.Sub(s.latest()) <= p.settings.IdleTimeout {
+	if asked {
 		floor = max(floor, 1)
 	}
 	return min(max(floor, s.peak(now)), p.settings.Max)
@@ -131,56 +165,66 @@ func (p *pool) target(s *shelf, now time.Time) int {
 // neediest is the shelf that the next box should be made for; nil if there is none, or no room. A creation
 // that somebody waits for comes first.
 func (p *pool) neediest(now time.Time) *shelf {
-	if p.closed || p.foreground > 0 || p.making >= makingAtOnce || p.room() <= int64(p.making) {
-		return nil
-	}
-	count, memory := p.held()
-	if count >= p.settings.Max {
+	if p.closed || p.foreground > 0 || p.making >= makingAtOnce {
 		return nil
 	}
 	var neediest *shelf
 	worst := 0
 	for _, key := range slices.Sorted(maps.Keys(p.shelves)) {
 		s := p.shelves[key]
-		tooMuch := p.settings.MaxMemory > 0 && memory+s.memory() > p.settings.MaxMemory
-		if lacks := p.target(s, now) - len(s.waiting) - s.making; lacks > worst && !tooMuch && !now.Before(s.retry) {
+		if s.installs() && (neediest != nil || !p.mayPrepare(s, now)) {
+			continue // runs come first
+		}
+		if lacks := p.target(s, now) - len(s.waiting) - s.making; lacks > worst && p.fits(s) && !now.Before(s.retry) {
 			neediest, worst = s, lacks
 		}
 	}
 	return neediest
 }
 
-// held is how many boxes wait or are being made to, and what they are taken to use.
-func (p *pool) held() (count int, memory int64) {
-	for _, s := range p.shelves {
-		n := len(s.waiting) + s.making
-		count += n
-		memory += int64(n) * s.memory()
-	}
-	return count, memory
+// mayPrepare reports whether boxes for the next installation would slow down neither one that is under way nor the
+// run that it is for. A server that is always busy gets them after a while.
+func (p *pool) mayPrepare(s *shelf, now time.Time) bool {
+	calm := p.admission.inUse().runs == 0 || now.Sub(s.latest()) > compilePatience
+	return p.installing == 0 && calm
 }
 
-// room is how many more boxes may wait beside those in use; negative when there are too many. It goes by the
-// bounds of all boxes, to which those that wait count with all the memory that they may use.
-func (p *pool) room() int64 {
-	used, room := p.admission.inUse(), int64(p.settings.Max)
-	idle := amounts{}
+// fits reports whether one more of a shelf may be made.
+func (p *pool) fits(s *shelf) bool {
+	room := p.room()
+	count, memory := int64(0), int64(0)
+	for _, other := range p.shelves {
+		room.add(other.needs(), -int64(other.making))
+		n := int64(len(other.waiting) + other.making)
+		count += n * other.boxes
+		memory += n * other.memory()
+	}
+	tooMuch := p.settings.MaxMemory > 0 && memory+s.memory() > p.settings.MaxMemory
+	return !tooMuch && count+s.boxes <= int64(p.settings.Max) && room.covers(s.needs())
+}
+
+// room is what may still wait beside what is in use; negative when there is too much. It goes by the bounds of all
+// boxes, to which those that wait count with all the memory that they may use.
+func (p *pool) room() amounts {
+	room := amounts{boxes: math.MaxInt32, memory: math.MaxInt64 / 2} // no bound
+	used, all := p.admission.inUse(), p.admission.all
+	if all.boxes > 0 {
+		room.boxes = all.boxes - used.boxes
+	}
+	if all.memory > 0 {
+		room.memory = all.memory - used.memory
+	}
 	for _, s := range p.shelves {
-		n := int64(len(s.waiting))
-		idle.add(amounts{boxes: n, memory: n * s.spec.Limits.MemoryBytes}, 1)
-	}
-	if bound := p.admission.all.boxes; bound > 0 {
-		room = min(room, bound-used.boxes-idle.boxes)
-	}
-	if bound := p.admission.all.memory; bound > 0 {
-		left := bound - used.memory - idle.memory
-		if left < 0 {
-			return -1
-		}
-		room = min(room, left/p.boxMemory)
+		room.add(s.needs(), -int64(len(s.waiting)))
 	}
 	return room
 }
+
+// isShort reports whether anything is lacking.
+func (a amounts) isShort() bool { return a.boxes < 0 || a.memory < 0 }
+
+// covers reports whether it is enough for other boxes.
+func (a amounts) covers(b amounts) bool { return a.boxes >= b.boxes && a.memory >= b.memory }
 
 // evict discards the box that will be missed least; false if none waits.
 func (p *pool) evict() bool {

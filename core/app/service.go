@@ -136,6 +136,11 @@ func New(ports Ports, settings Settings) *Service {
 	}
 	s.pool = newPool(closing, ports, settings, s.boxes, s.admission)
 	s.boxes.pool = s.pool
+	if settings.Dependencies {
+		s.pool.installer = func(on *place, image core.Image) kind {
+			return s.kindOf(kit{on: on, image: image, zone: s.zone(on, settings.Tenant)})
+		}
+	}
 	return s
 }
 

@@ -236,7 +236,7 @@ func (s *Service) isOrphan(volume core.Volume, zones map[string]bool) bool {
 		young := s.ports.isLasting(volume.Name) && age < zoneAge // a server that starts now may want it in this moment
 		return !alive && !young && !zones[volume.Name] && !s.boxes.zones.knows(volume.Name)
 	}
-	return purpose == core.PurposeEnvironment && (!alive || age > s.settings.environmentLease())
+	return purpose == core.PurposeEnvironment && (!alive || age > s.settings.volumeLease())
 }
 
 // knownZones are those in which something is. It is read after the inventory, so that what came in between is known.

@@ -13,6 +13,9 @@ const (
 	coldInstalls = 3
 	seenPairs    = 12
 
+	// rest is how long a server gets to end what goes on after an installation, and to have boxes wait for the next.
+	rest = 6 * time.Second
+
 	preinstalled = "boxwright-test/preinstalled:1" // has six
 )
 
@@ -55,7 +58,7 @@ func (m *measured) newPackages(ctx context.Context) error {
 // installAll notes how long a call waits for its packages.
 func installAll(ctx context.Context, server *mcpServer, times map[string][]time.Duration) error {
 	for _, set := range packageSets() {
-		time.Sleep(refill)
+		time.Sleep(rest)
 		durations, err := server.runWith(ctx, hello, set...)
 		if err != nil {
 			return err

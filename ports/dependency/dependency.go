@@ -29,10 +29,14 @@ type Installer interface {
 	// Network is what the installer box has to reach.
 	Network() core.Network
 
-	// Install puts the requirements into core.GuestEnvironment of the box that guest reaches.
-	// It need not compile them. If it fails, the error is core.ErrDependency and carries the installer's last lines;
+	// Prepare looks what there is in an installer box that waits to be used. It reaches no network, and puts nothing
+	// secret into the box.
+	Prepare(ctx context.Context, guest execution.Guest) (core.Ready, error)
+
+	// Install puts the requirements into core.GuestEnvironment of the box that guest reaches. ready is what Prepare
+	// said about the box; its zero value is always right. It need not compile them. If it fails, the error is core.ErrDependency and carries the installer's last lines;
 	// what it left in the box's volume must not be used.
-	Install(ctx context.Context, guest execution.Guest, requirements []core.Requirement, progress func(core.Progress)) (core.Installed, error)
+	Install(ctx context.Context, guest execution.Guest, ready core.Ready, requirements []core.Requirement, progress func(core.Progress)) (core.Installed, error)
 
 	// Compile compiles the bytecode of what is installed in the folder source of the box that guest reaches, into
 	// the same places of core.GuestEnvironment there. Without it the packages work as well, only slower: what
