@@ -32,7 +32,7 @@ func (s *server) logged(says string) []string {
 	return boxes
 }
 
-func (s *server) taken() []string { return s.logged("a waiting box was taken") }
+func (s *server) taken() []string { return s.logged("a waiting box was taken for runs") }
 
 // awaitWaiting returns a box that waits.
 func (s *server) awaitWaiting(t *testing.T) (box string) {

@@ -111,10 +111,10 @@ func (p *pool) claim(k kind, lifetime time.Duration) *box {
 	taken := from.claim(now, lifetime+claimMargin, p.settings.MaxAge)
 	p.stir()
 	if taken == nil {
-		p.ports.Log.Debug("no box waits", "for", k.spec.Labels.Purpose, "backend", k.on.name, "image", k.spec.Image)
+		p.ports.Log.Debug("no box waits for "+k.users(), "backend", k.on.name, "image", k.spec.Image)
 		return nil
 	}
-	p.ports.Log.Debug("a waiting box was taken", "for", k.spec.Labels.Purpose, "backend", k.on.name, "box", taken.ID)
+	p.ports.Log.Debug("a waiting box was taken for "+k.users(), "backend", k.on.name, "box", taken.ID)
 	return taken
 }
 
@@ -201,7 +201,7 @@ func (p *pool) make(s *shelf) {
 		made.discard()
 	default:
 		s.put(&waiting{box: made, since: now}, now.Sub(began))
-		p.ports.Log.Debug("a box waits", "for", s.spec.Labels.Purpose, "backend", s.on.name, "image", s.spec.Image, "box", made.ID)
+		p.ports.Log.Debug("a box waits for "+s.users(), "backend", s.on.name, "image", s.spec.Image, "box", made.ID)
 	}
 	p.stir()
 }
@@ -216,7 +216,7 @@ func (p *pool) failed(s *shelf, now time.Time, err error) {
 	if s.failures == 0 {
 		level = p.ports.Log.Warn
 	}
-	level("no box can be made to wait; who needs one makes it", "for", s.spec.Labels.Purpose, "backend", s.on.name, "image", s.spec.Image, "error", err)
+	level("no box can be made to wait for "+s.users()+", which make their own", "backend", s.on.name, "image", s.spec.Image, "error", err)
 	s.fail(now)
 	if errors.Is(err, core.ErrNotFound) {
 		delete(p.images, imageName{s.on.name, s.spec.Image})

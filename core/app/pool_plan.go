@@ -40,6 +40,14 @@ func (k kind) key() string {
 
 func (k kind) installs() bool { return k.zone != "" }
 
+// users are what boxes of the kind wait for, in messages.
+func (k kind) users() string {
+	if k.installs() {
+		return "installations"
+	}
+	return "runs"
+}
+
 // needs is what boxes of the kind may use.
 func (k kind) needs() amounts {
 	return amounts{boxes: k.boxes, memory: k.boxes * k.spec.Limits.MemoryBytes}
