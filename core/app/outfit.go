@@ -124,6 +124,7 @@ func (p *pool) install() (done func()) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.installing--
+		p.installed = p.ports.Now()
 		p.stir()
 	}
 }

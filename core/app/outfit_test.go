@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ func TestInstallationsFindBoxes(t *testing.T) {
 		"one that is not fit":  {nil, installationsInABrokenBox},
 		"a failed preparation": {nil, installationsWithoutPreparation},
 		"old ones":             {nil, oldOutfitsGo},
+		"none meanwhile":       {nil, noneDuringAnInstallation},
 		"room for others":      {func(s *app.Settings) { s.MaxBoxes = 2 }, noRoomForOutfits},
 		"the pool's room":      {func(s *app.Settings) { s.Pool.Max = 2 }, noRoomForOutfits},
 		"the pool's memory":    {func(s *app.Settings) { s.Pool.MaxMemory = 200 << 20 }, noRoomForOutfits},
@@ -170,11 +172,31 @@ func installationsWithoutPreparation(t *testing.T, p *pooled) {
 // The sweep takes no volume of boxes that wait, and these are replaced once they are old.
 func oldOutfitsGo(t *testing.T, p *pooled) {
 	time.Sleep(28 * time.Minute)
+	if err := p.service.SweepOnce(t.Context()); err != nil {
+		t.Error(err)
+	}
 	first := p.fillable()
 	time.Sleep(10 * time.Minute)
 	if now := p.fillable(); len(first) != 1 || len(now) != 1 || now[0] == first[0] || len(p.there()) != 3 {
 		t.Errorf("%q became %q", first, now)
 	}
+}
+
+// The next boxes would take their share of the machine from the installation that is under way, and from its run.
+func noneDuringAnInstallation(t *testing.T, p *pooled) {
+	time.Sleep(30 * time.Second)
+	p.world.install = func(context.Context) error {
+		time.Sleep(30 * time.Second)
+		return nil
+	}
+	p.run = func(context.Context, core.RunSpec) (core.Exit, error) {
+		time.Sleep(5 * time.Second)
+		if n := len(p.madeFor(core.PurposeInstall)); n != 1 {
+			t.Errorf("%d boxes for installations were made meanwhile", n-1)
+		}
+		return core.Exit{}, nil
+	}
+	p.install(t, asking("six"))
 }
 
 func noRoomForOutfits(t *testing.T, p *pooled) {

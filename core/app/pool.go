@@ -59,6 +59,7 @@ type pool struct {
 	baseSpec   core.BoxSpec
 	installer  func(*place, core.Image) kind // for installations there; nil if there are none
 	installing int                           // installations under way
+	installed  time.Time                     // when the last one ended
 	making     int                           // in the background
 	foreground int                           // creations that somebody waits for
 }

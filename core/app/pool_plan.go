@@ -180,7 +180,7 @@ func (p *pool) neediest(now time.Time) *shelf {
 	worst := 0
 	for _, key := range slices.Sorted(maps.Keys(p.shelves)) {
 		s := p.shelves[key]
-		if s.installs() && (neediest != nil || !p.mayPrepare(s, now)) {
+		if s.installs() && (neediest != nil || !p.mayPrepare(now)) {
 			continue // runs come first
 		}
 		if lacks := p.target(s, now) - len(s.waiting) - s.making; lacks > worst && p.fits(s) && !now.Before(s.retry) {
@@ -191,9 +191,9 @@ func (p *pool) neediest(now time.Time) *shelf {
 }
 
 // mayPrepare reports whether boxes for the next installation would slow down neither one that is under way nor the
-// run that it is for. A server that is always busy gets them after a while.
-func (p *pool) mayPrepare(s *shelf, now time.Time) bool {
-	calm := p.admission.inUse().runs == 0 || now.Sub(s.latest()) > compilePatience
+// run that it was for. A server that is always busy gets them after a while.
+func (p *pool) mayPrepare(now time.Time) bool {
+	calm := p.admission.inUse().runs == 0 || now.Sub(p.installed) > compilePatience
 	return p.installing == 0 && calm
 }
 

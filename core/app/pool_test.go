@@ -72,6 +72,13 @@ func (p *pooled) Create(ctx context.Context, spec core.BoxSpec) (core.Box, error
 	return p.world.Create(ctx, spec)
 }
 
+func (p *pooled) EnsureVolume(ctx context.Context, v core.Volume) (core.Volume, error) {
+	p.world.mu.Lock()
+	p.now = time.Now()
+	p.world.mu.Unlock()
+	return p.world.EnsureVolume(ctx, v)
+}
+
 func (p *pooled) Connect(_ context.Context, _ execution.Backend, box string) (execution.Guest, error) {
 	return &counted{guest{p.world, box, &sync.Once{}}, p, box}, nil
 }
