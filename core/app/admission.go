@@ -75,6 +75,12 @@ func (a *amounts) add(b amounts, sign int64) {
 	a.memory += sign * b.memory
 }
 
+// isShort reports whether anything is lacking.
+func (a amounts) isShort() bool { return a.boxes < 0 || a.memory < 0 }
+
+// covers reports whether it is enough for other boxes.
+func (a amounts) covers(b amounts) bool { return a.boxes >= b.boxes && a.memory >= b.memory }
+
 func (c claim) amounts() (run, box amounts) {
 	if c.kind != claimBox {
 		run.runs = 1

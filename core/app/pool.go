@@ -214,7 +214,7 @@ func (p *pool) failed(s *shelf, now time.Time, err error) {
 		return
 	}
 	level := p.ports.Log.Debug
-	if s.failures == 0 && !(s.installs() && len(s.asked) == 0) { // nobody may ever install anything
+	if wanted := !s.installs() || len(s.asked) > 0; wanted && s.failures == 0 { // nobody may ever install anything
 		level = p.ports.Log.Warn
 	}
 	level("no box can be made to wait for "+s.users()+", which make their own", "backend", s.on.name, "image", s.spec.Image, "error", err)

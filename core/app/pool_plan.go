@@ -228,12 +228,6 @@ func (p *pool) room() amounts {
 	return room
 }
 
-// isShort reports whether anything is lacking.
-func (a amounts) isShort() bool { return a.boxes < 0 || a.memory < 0 }
-
-// covers reports whether it is enough for other boxes.
-func (a amounts) covers(b amounts) bool { return a.boxes >= b.boxes && a.memory >= b.memory }
-
 // evict discards the box that will be missed least; false if none waits.
 func (p *pool) evict() bool {
 	var from *shelf
