@@ -76,6 +76,12 @@ test-kills: engines build ## Kill the server at 50 random moments under load, an
 	set -a; . .test/engines; \
 	BOXWRIGHT_KILLS=50 BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin E2E_RUN=TestKilledUnderLoad hack/e2e.sh $(firstword $(PLACES))
 
+N ?= 10
+.PHONY: conformance
+conformance: engines build ## Run the official conformance suites N times (10) against the server
+	set -a; . .test/engines; \
+	BOXWRIGHT_TEST_CONFORMANCE=$(N) BOXWRIGHT_REQUIRE=$(REQUIRE) BOXWRIGHT_TEST_BIN=$(CURDIR)/bin E2E_RUN=TestConformance hack/e2e.sh docker
+
 .PHONY: test-unit
 test-unit: ## Run the tests that need no engine, with the race detector
 	go test -short $(RACE) -timeout $(TEST_TIMEOUT) ./...

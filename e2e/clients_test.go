@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,12 +22,7 @@ func TestPythonClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			state := newState(t)
-			out, errors := runClient(t, state, python, append([]string{filepath.Join("clients", name+".py")}, serverCommand(t)...)...)
-			if out != "all well\n" || strings.Contains(errors, "Traceback") {
-				t.Errorf("said %q\n%s", out, errors)
-			}
-			state.awaitNoBoxes(t)
+			newState(t).endsWell(t, python, append([]string{filepath.Join("clients", name+".py")}, serverCommand(t)...)...)
 		})
 	}
 }
@@ -51,28 +45,25 @@ func TestInspector(t *testing.T) {
 		}
 		return runClient(t, state, os.Getenv("BOXWRIGHT_INSPECTOR"), args...)
 	}
-	listed, complaints := inspect("--method", "tools/list", "--strict")
-	holds(t, listed, tool, "outputSchema")
-	for line := range strings.Lines(complaints) {
-		if !strings.HasPrefix(line, "time=") { // the server's own log
-			t.Errorf("--strict complains: %s", line)
-		}
-	}
-	called, _ := inspect("--method", "tools/call", "--tool-name", tool, "--tool-arg", "code=print('inspected')")
-	var answer struct {
-		StructuredContent result `json:"structuredContent"`
-		IsError           bool   `json:"isError"`
-	}
-	if err := json.Unmarshal([]byte(called), &answer); err != nil || answer.IsError || answer.StructuredContent.Stdout != "inspected\n" {
-		t.Errorf("%v: %s", err, called)
-	}
+	inspects(t, inspect)
 	state.awaitNoBoxes(t)
 }
 
+// serverCommand starts a server on stdio. Clients kill one that takes long to end: it has no boxes in a pool to remove.
 func serverCommand(t *testing.T) []string {
 	t.Helper()
-	config := settingsFile(t, here().settings(t, "log: {level: warn}\n"))
+	config := settingsFile(t, here().settings(t, "log: {level: warn}\npool: {enabled: false}\n"))
 	return here().Program(filepath.Join(programs, "boxwright"), "serve", "--config", config).Args
+}
+
+// endsWell runs a client whose script asserts what it gets: it ends well, and leaves nothing.
+func (s *state) endsWell(t *testing.T, name string, args ...string) {
+	t.Helper()
+	out, errors := runClient(t, s, name, args...)
+	if out != "all well\n" || strings.Contains(errors, "Traceback") {
+		t.Errorf("said %q\n%s", out, errors)
+	}
+	s.awaitNoBoxes(t)
 }
 
 // runClient runs a client to its end, which must be a good one.

@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -168,31 +166,6 @@ func (h *httpWire) events(stream io.Reader, connected chan<- string) {
 		}
 		if err != nil {
 			return
-		}
-	}
-}
-
-// TestPythonClientsOverHTTP: the clients of stdio, and FastMCP's, over both ways of HTTP. The server stays, so that
-// what they leave under way has to be ended by it.
-func TestPythonClientsOverHTTP(t *testing.T) {
-	require(t, "engine")
-	require(t, "clients")
-	onePlace(t)
-	for name, python := range map[string]string{
-		"mcp1":     os.Getenv("BOXWRIGHT_CLIENT_MCP1"),
-		"mcp2":     os.Getenv("BOXWRIGHT_CLIENT_MCP2"),
-		"fastmcp4": os.Getenv("BOXWRIGHT_CLIENT_FASTMCP"),
-	} {
-		for _, path := range []string{"/mcp", "/sse"} {
-			t.Run(name+path, func(t *testing.T) {
-				t.Parallel()
-				p := launch(t, setup{transport: overStreamable}, nil)
-				out, errors := runClient(t, p.state, python, filepath.Join("clients", name+".py"), "http://"+p.address(t)+path)
-				if out != "all well\n" || strings.Contains(errors, "Traceback") {
-					t.Errorf("said %q\n%s", out, errors)
-				}
-				p.awaitNoBoxes(t)
-			})
 		}
 	}
 }

@@ -111,7 +111,10 @@ func absence(what string) string {
 		}
 		return ""
 	case "clients":
-		for _, name := range []string{"BOXWRIGHT_CLIENT_MCP1", "BOXWRIGHT_CLIENT_MCP2", "BOXWRIGHT_CLIENT_FASTMCP", "BOXWRIGHT_INSPECTOR"} {
+		for _, name := range []string{
+			"BOXWRIGHT_CLIENT_MCP1", "BOXWRIGHT_CLIENT_MCP2", "BOXWRIGHT_CLIENT_FASTMCP", "BOXWRIGHT_INSPECTOR",
+			"BOXWRIGHT_CLIENT_NPM", "BOXWRIGHT_CLIENT_REMOTE", "BOXWRIGHT_CLIENT_CONFORMANCE1", "BOXWRIGHT_CLIENT_CONFORMANCE2",
+		} {
 			if _, err := os.Stat(os.Getenv(name)); err != nil {
 				return name + " names no program; hack/clients.sh prints it"
 			}

@@ -12,6 +12,11 @@ MCP1=1.30.0
 MCP2=2.3.0
 FASTMCP=4.2.3
 INSPECTOR=2.12.0
+NPM1=1.32.2
+NPM2=2.4.0
+REMOTE=0.15.1
+CONFORMANCE1=0.1.16
+CONFORMANCE2=0.2.0-alpha.12
 VERSITYGW=1.8.0
 
 main() {
@@ -24,13 +29,21 @@ main() {
   once "mcp-$MCP2" python_client "mcp==$MCP2"
   once "fastmcp-$FASTMCP" python_client "fastmcp==$FASTMCP"
   once "uv-$UV" python_client "uv==$UV"
-  once "inspector-$INSPECTOR" inspector
+  once "inspector-$INSPECTOR" npm_program "@modelcontextprotocol/inspector@$INSPECTOR" mcp-inspector
+  once "npm-$NPM1-$NPM2" npm_clients "@modelcontextprotocol/sdk@$NPM1" "@modelcontextprotocol/client@$NPM2"
+  once "remote-$REMOTE" npm_program "mcp-remote@$REMOTE" mcp-remote
+  once "conformance-$CONFORMANCE1" npm_program "@modelcontextprotocol/conformance@$CONFORMANCE1" conformance
+  once "conformance-$CONFORMANCE2" npm_program "@modelcontextprotocol/conformance@$CONFORMANCE2" conformance
   once "versitygw-$VERSITYGW" s3_server
   print BOXWRIGHT_CLIENT_MCP2 "mcp-$MCP2/bin/python"
   print BOXWRIGHT_CLIENT_FASTMCP "fastmcp-$FASTMCP/bin/python"
   print BOXWRIGHT_UV "uv-$UV/bin/uv"
   print BOXWRIGHT_TEST_S3 "versitygw-$VERSITYGW/versitygw"
   print BOXWRIGHT_INSPECTOR "inspector-$INSPECTOR/mcp-inspector"
+  print BOXWRIGHT_CLIENT_NPM "npm-$NPM1-$NPM2/node"
+  print BOXWRIGHT_CLIENT_REMOTE "remote-$REMOTE/mcp-remote"
+  print BOXWRIGHT_CLIENT_CONFORMANCE1 "conformance-$CONFORMANCE1/conformance"
+  print BOXWRIGHT_CLIENT_CONFORMANCE2 "conformance-$CONFORMANCE2/conformance"
 }
 
 print() { printf '%s=%q\n' "$1" "$clients/$2"; }
@@ -55,17 +68,28 @@ python_client() {
   "$1/bin/python" -m pip install --quiet --disable-pip-version-check "$2"
 }
 
-inspector() {
-  local node
-  node=$(node_binary)
+# npm_program FOLDER REQUIREMENT COMMAND installs a program for Node.js, and makes FOLDER/COMMAND start it.
+npm_program() {
+  npm_install "$1" "$2"
+  node_wrapper "$1/$3" PATH "$(dirname "$(node_binary)"):\$PATH" "$1/node_modules/.bin/$3"
+}
+
+# npm_clients FOLDER REQUIREMENT... installs libraries, and makes FOLDER/node a Node.js that finds them.
+npm_clients() {
+  npm_install "$@"
+  node_wrapper "$1/node" NODE_PATH "$1/node_modules" "$(node_binary)"
+}
+
+npm_install() {
   have npm || apt_install npm
   mkdir "$1"
-  npm install --silent --no-audit --no-fund --prefix "$1" "@modelcontextprotocol/inspector@$INSPECTOR"
-  cat >"$1/mcp-inspector" <<WRAPPER
-#!/bin/sh
-PATH=${node%/*}:\$PATH exec "$1/node_modules/.bin/mcp-inspector" "\$@"
-WRAPPER
-  chmod +x "$1/mcp-inspector"
+  PATH=$(dirname "$(node_binary)"):$PATH npm install --silent --no-audit --no-fund --prefix "$@"
+}
+
+# node_wrapper FILE NAME VALUE PROGRAM writes a script that starts PROGRAM with one more variable.
+node_wrapper() {
+  printf '#!/bin/sh\n%s="%s" exec "%s" "$@"\n' "$2" "$3" "$4" >"$1"
+  chmod +x "$1"
 }
 
 s3_server() {

@@ -18,9 +18,9 @@ import (
 const (
 	progressPace  = 500 * time.Millisecond
 	progressQuiet = 5 * time.Second
-	// lastNotice lets the library send a notification that was queued right before the answer;
+	// LastNotice lets the library send a notification that was queued right before the answer;
 	// it is lost or comes too late otherwise.
-	lastNotice = 5 * time.Millisecond
+	LastNotice = 5 * time.Millisecond
 )
 
 // progress tells one call's client how it goes.
@@ -117,7 +117,7 @@ func (p *progress) settle() {
 	sent := p.count > 0
 	p.mu.Unlock()
 	if sent {
-		time.Sleep(lastNotice)
+		time.Sleep(LastNotice)
 	}
 }
 
