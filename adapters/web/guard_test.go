@@ -49,7 +49,8 @@ func testOptions() Options {
 }
 
 func testServer(o Options) *Server {
-	return New(o, Route{Pattern: "/mcp", Handler: http.HandlerFunc(echo)}, Route{Pattern: "/open", Handler: http.HandlerFunc(echo), Open: true})
+	return New(o, Route{Pattern: "/mcp", Handler: http.HandlerFunc(echo)}, Route{Pattern: "POST /messages/", Handler: http.HandlerFunc(echo)},
+		Route{Pattern: "/open", Handler: http.HandlerFunc(echo), Open: true})
 }
 
 // ask sends a request: a method, a path, a body, and headers as "Name: value". Ann's key is shown unless another is.
@@ -77,7 +78,6 @@ func ask(s http.Handler, method, path, body string, headers ...string) *httptest
 }
 
 func TestWhoIsLetIn(t *testing.T) {
-	s := testServer(testOptions())
 	for name, c := range map[string]struct {
 		headers []string
 		status  int
@@ -120,7 +120,8 @@ func TestWhoIsLetIn(t *testing.T) {
 		"no type":                      {[]string{"Content-Type: "}, 415},
 		"a type with a charset":        {[]string{"Content-Type: application/json; charset=utf-8"}, 200},
 	} {
-		for _, method := range []string{"POST", "PUT", "DELETE", "GET", "PATCH"} {
+		s := testServer(testOptions()) // a new one: guesses are counted
+		for _, method := range []string{"POST", "PUT", "DELETE", "GET", "HEAD", "PATCH", "OPTIONS", "TRACE", "SUBSCRIBE"} {
 			w := ask(s, method, "/mcp", "{}", c.headers...)
 			if w.Code != c.status {
 				t.Errorf("%s, %s: %d %s, want %d", name, method, w.Code, w.Body, c.status)
@@ -155,13 +156,31 @@ func TestBodiesAreBounded(t *testing.T) {
 
 func TestPagesThatAreAllowedCanAsk(t *testing.T) {
 	s := testServer(testOptions())
-	w := ask(s, "OPTIONS", "/mcp", "", "Origin: https://app.example", "Access-Control-Request-Method: POST", "Authorization: ")
-	if w.Code != 204 || w.Header().Get("Access-Control-Allow-Origin") != "https://app.example" ||
-		!strings.Contains(w.Header().Get("Access-Control-Allow-Headers"), "Mcp-Session-Id") {
-		t.Errorf("%d %v", w.Code, w.Header())
+	for _, path := range []string{"/mcp", "/messages/"} {
+		w := ask(s, "OPTIONS", path, "", "Origin: https://app.example", "Access-Control-Request-Method: POST", "Authorization: ")
+		if w.Code != 204 || w.Header().Get("Access-Control-Allow-Origin") != "https://app.example" ||
+			!strings.Contains(w.Header().Get("Access-Control-Allow-Headers"), "Mcp-Session-Id") {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+		if w := ask(s, "OPTIONS", path, "", "Origin: https://evil.example", "Access-Control-Request-Method: POST"); w.Code != 403 {
+			t.Errorf("%s, others: %d", path, w.Code)
+		}
 	}
-	if w := ask(s, "OPTIONS", "/mcp", "", "Origin: https://evil.example", "Access-Control-Request-Method: POST"); w.Code != 403 {
-		t.Errorf("others: %d", w.Code)
+}
+
+// What there is not is refused like what there is: nobody learns which it was, nor comes past the guard.
+func TestTheGuardIsBeforeTheRoutes(t *testing.T) {
+	s := testServer(testOptions())
+	for _, path := range []string{"/mcp", "/mcp/", "//mcp", "/messages", "/messages/", "/messages/../mcp", "/open", "/healthz", "/readyz", "/nothing", "/"} {
+		for _, method := range []string{"POST", "GET", "HEAD", "OPTIONS", "DELETE"} {
+			for _, header := range []string{"Host: evil.example", "Origin: https://evil.example", "Sec-Fetch-Site: cross-site"} {
+				w := ask(s, method, path, "{}", header)
+				isRedirect := w.Code == http.StatusTemporaryRedirect && !strings.HasPrefix(header, "Host") && strings.HasPrefix(w.Header().Get("Location"), "/")
+				if w.Code != 403 && !isRedirect { // a redirect leads back to the guard
+					t.Errorf("%s %s with %s: %d %s", method, path, header, w.Code, w.Body)
+				}
+			}
+		}
 	}
 }
 

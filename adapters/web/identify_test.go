@@ -88,6 +88,17 @@ func TestRequestsAreCounted(t *testing.T) {
 		if w := ask(s, "POST", "/mcp", "{}", "Authorization: Bearer b-key"); w.Code != 200 {
 			t.Errorf("somebody else: %d", w.Code)
 		}
+		for i := range 10 {
+			if w := ask(s, "GET", "/open", "", "Authorization: "); w.Code != 200 {
+				t.Errorf("%d of 10 at once from an address: %d", i, w.Code)
+			}
+		}
+		if w := ask(s, "GET", "/healthz", "", "Authorization: "); w.Code != 429 {
+			t.Errorf("one more from that address, with another route: %d", w.Code)
+		}
+		if w := ask(s, "GET", "/open", "", "Authorization: ", "From: 192.0.2.2:1"); w.Code != 200 {
+			t.Errorf("from elsewhere: %d", w.Code)
+		}
 		time.Sleep(time.Second)
 		if w := ask(s, "POST", "/mcp", "{}"); w.Code != 200 {
 			t.Errorf("a second later: %d", w.Code)

@@ -46,6 +46,9 @@ func TestASessionIsItsOwners(t *testing.T) {
 	if a := w.ask(t, "ann", "POST", "/mcp", call(1, "who"), session); !strings.Contains(a.text, "ann on "+strings.TrimPrefix(session, "Mcp-Session-Id: ")) {
 		t.Errorf("its owner is answered %s", a.text)
 	}
+	if a := w.ask(t, "bob", "POST", "/mcp", modernCall(1, "who"), append(modernHeaders("who"), session)...); !strings.Contains(a.text, `"bob on "`) {
+		t.Errorf("a stolen id in a later edition, which has none, is answered %s", a.text)
+	}
 	if a := w.ask(t, "ann", "DELETE", "/mcp", "", session); a.StatusCode != 200 {
 		t.Errorf("its end: %d", a.StatusCode)
 	}
@@ -174,8 +177,11 @@ func TestSessionsPerPrincipal(t *testing.T) {
 	if a := w.ask(t, "ann", "POST", "/mcp", initializeBody); a.StatusCode != 429 {
 		t.Errorf("a third while two are in use: %d %s", a.StatusCode, a.text)
 	}
-	if a := w.ask(t, "ann", "GET", "/sse", ""); a.StatusCode != 429 {
-		t.Errorf("a stream while two are in use: %d %s", a.StatusCode, a.text)
+	if a := w.begin(t, "ann", "GET", "/sse", ""); a.StatusCode != 429 {
+		t.Errorf("a stream while two are in use: %d", a.StatusCode)
+	}
+	if a := w.listen(t, "ann"); a.StatusCode != 429 {
+		t.Errorf("a stream of a later edition while two are in use: %d", a.StatusCode)
 	}
 	w.open(t, "bob")
 }

@@ -34,9 +34,16 @@ func TestStreamsShowThatTheyLive(t *testing.T) {
 	stream, address := w.stream(t, "ann")
 	session := w.open(t, "ann")
 	listening := w.begin(t, "ann", "GET", "/mcp", "", session)
-	for name, a := range map[string]*answer{"SSE": stream, "streamable": listening} {
-		if line := a.line(t); line != ": still here" {
-			t.Errorf("%s: %q", name, line)
+	for name, a := range map[string]*answer{
+		"SSE": stream, "streamable": listening, "modern": w.listen(t, "ann"),
+		"an answer":         w.begin(t, "ann", "POST", "/mcp", call(7, "linger"), w.open(t, "ann")),
+		"an answer, modern": w.begin(t, "ann", "POST", "/mcp", modernCall(7, "linger"), modernHeaders("linger")...),
+	} {
+		for line := a.line(t); line != ": still here"; line = a.line(t) {
+			if !strings.HasPrefix(line, "event: message") && !strings.HasPrefix(line, "data: {") {
+				t.Errorf("%s: %q", name, line)
+				break
+			}
 		}
 		if a.Header.Get("X-Accel-Buffering") != "no" || a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: %v", name, a.Header)
@@ -100,12 +107,16 @@ func TestDrain(t *testing.T) {
 	w := newWorld(t, Options{})
 	session := w.open(t, "ann")
 	listening := w.begin(t, "ann", "GET", "/mcp", "", session)
+	modern := w.listen(t, "ann")
+	if modern.line(t); !strings.Contains(modern.line(t), "acknowledged") {
+		t.Error("nobody listens")
+	}
 	quiet, _ := w.stream(t, "ann")
 	stream, address := w.stream(t, "ann")
 	w.ask(t, "ann", "POST", address, call(5, "wait"))
 	awaits(t, w.began, "ann")
 	w.Drain()
-	for name, a := range map[string]*answer{"streamable": listening, "SSE": quiet} {
+	for name, a := range map[string]*answer{"streamable": listening, "SSE": quiet, "modern": modern} {
 		if line := a.line(t); line != "end" {
 			t.Errorf("%s goes on with %q", name, line)
 		}
@@ -121,5 +132,5 @@ func TestDrain(t *testing.T) {
 		t.Error("the call under way was not answered, or its stream goes on")
 	}
 	w.Close()
-	w.awaitOver(t, 3)
+	w.awaitOver(t, 4)
 }

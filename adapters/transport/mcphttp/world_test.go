@@ -23,8 +23,8 @@ import (
 const patience = 30 * time.Second
 
 // world is a server behind a guard that believes the header User. Its tools: "who" tells who calls on which session,
-// "wait" goes on until its context ends or release is closed, "tell" sends three notices before it answers, and "panic"
-// does.
+// "wait" goes on until its context ends or release is closed, "tell" sends three notices before it answers, "linger" one
+// before it waits, and "panic" does.
 type world struct {
 	*Server
 	url     string
@@ -44,7 +44,10 @@ func newWorld(tb testing.TB, o Options) *world {
 		p, _ := core.PrincipalOf(ctx)
 		return mcp.NewToolResultText(p.ID + " on " + server.ClientSessionFromContext(ctx).SessionID()), nil
 	})
-	s.AddTool(mcp.NewTool("wait"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	notify := func(ctx context.Context, progress int) {
+		_ = s.SendNotificationToClient(ctx, "notifications/progress", map[string]any{"progressToken": "t", "progress": progress})
+	}
+	wait := func(ctx context.Context) *mcp.CallToolResult {
 		p, _ := core.PrincipalOf(ctx)
 		w.began <- p.ID
 		why := "withdrawn"
@@ -54,11 +57,18 @@ func newWorld(tb testing.TB, o Options) *world {
 			why = "released"
 		}
 		w.ended <- p.ID + " " + why
-		return mcp.NewToolResultText(why), nil
+		return mcp.NewToolResultText(why)
+	}
+	s.AddTool(mcp.NewTool("wait"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return wait(ctx), nil
+	})
+	s.AddTool(mcp.NewTool("linger"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		notify(ctx, 0)
+		return wait(ctx), nil
 	})
 	s.AddTool(mcp.NewTool("tell"), func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		for i := range 3 {
-			_ = s.SendNotificationToClient(ctx, "notifications/progress", map[string]any{"progressToken": "t", "progress": i})
+			notify(ctx, i)
 		}
 		return mcp.NewToolResultText("told"), nil
 	})
@@ -202,6 +212,13 @@ func call(id int, tool string) string {
 
 func modernCall(id int, tool string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, id, tool)
+}
+
+// listen opens the stream on which a client of a revision without sessions is told what changes.
+func (w *world) listen(t *testing.T, user string) *answer {
+	t.Helper()
+	body := strings.Replace(modernCall(1, "x"), `"tools/call","params":{"name":"x"`, `"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}`, 1)
+	return w.begin(t, user, "POST", "/mcp", body, "Mcp-Protocol-Version: 2026-07-28", "Mcp-Method: subscriptions/listen")
 }
 
 func modernHeaders(tool string) []string {
