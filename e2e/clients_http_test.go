@@ -55,10 +55,8 @@ func TestMCPRemote(t *testing.T) {
 	onePlace(t)
 	t.Parallel()
 	p := launch(t, setup{transport: overStreamable, config: wantsKeys}, nil)
-	p.command(t, wantsKeys, "users", "add", "ann")
-	key := strings.TrimSpace(p.command(t, wantsKeys, "keys", "create", "ann"))
 	p.endsWell(t, os.Getenv("BOXWRIGHT_CLIENT_MCP1"), filepath.Join("clients", "mcp1.py"), os.Getenv("BOXWRIGHT_CLIENT_REMOTE"),
-		p.url(t)+"/mcp", "--allow-http", "--transport", "http-only", "--header", "Authorization: Bearer "+key)
+		p.url(t)+"/mcp", "--allow-http", "--transport", "http-only", "--header", "Authorization: Bearer "+p.newKey(t, "ann"))
 }
 
 // TestInspectorOverHTTP: in each era of the protocol, and over SSE.

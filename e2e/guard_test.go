@@ -10,13 +10,13 @@ import (
 )
 
 // TestTheServersRoutesAreGuarded: each route of MCP refuses what comes by another name, from a page of another site, as
-// a form or too long; what is open to everybody refuses the first two.
+// a form or too long; what is open to everybody refuses the first two. Health is told by any name.
 func TestTheServersRoutesAreGuarded(t *testing.T) {
 	require(t, "engine")
 	onePlace(t)
 	t.Parallel()
 	address := launch(t, setup{transport: overStreamable, config: "http: {body_limit: 1KiB}\n"}, nil).address(t)
-	for _, route := range []string{"POST /mcp", "GET /mcp", "DELETE /mcp", "GET /sse", "POST /messages/", "GET /healthz", "GET /files/x", "GET /nothing"} {
+	for _, route := range []string{"POST /mcp", "GET /mcp", "DELETE /mcp", "GET /sse", "POST /messages/", "GET /files/x", "GET /nothing"} {
 		method, path, _ := strings.Cut(route, " ")
 		for header, status := range map[string]int{
 			"Host: evil.example":           http.StatusForbidden,

@@ -12,10 +12,17 @@ import (
 
 const wantsKeys = "auth: {mode: keys}\n"
 
-// command runs another command of boxwright's beside the servers of a state, and returns what it printed.
-func (s *state) command(t *testing.T, config string, args ...string) string {
+// newKey adds a user beside the servers of a state, and makes a key for it.
+func (s *state) newKey(t *testing.T, user string) string {
 	t.Helper()
-	cmd := here().Program(filepath.Join(programs, "boxwright"), append(args, "--config", settingsFile(t, here().settings(t, config)))...)
+	s.command(t, "users", "add", user)
+	return strings.TrimSpace(s.command(t, "keys", "create", user))
+}
+
+// command runs another command of boxwright's on a state, and returns what it printed.
+func (s *state) command(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := here().Program(filepath.Join(programs, "boxwright"), append(args, "--config", settingsFile(t, here().settings(t, wantsKeys)))...)
 	cmd.Dir = here().folder(t)
 	cmd.Env = append(here().Environment(cmd.Dir), "BOXWRIGHT_STORAGE_DIR="+s.dir)
 	var log bytes.Buffer
@@ -37,8 +44,7 @@ type tenant struct {
 // tenant adds a user, who connects.
 func (p *process) tenant(t *testing.T, name string) *tenant {
 	t.Helper()
-	p.command(t, wantsKeys, "users", "add", name)
-	key := strings.TrimSpace(p.command(t, wantsKeys, "keys", "create", name))
+	key := p.newKey(t, name)
 	w := &wire{process: p, inbox: make(chan message, 1000)}
 	w.http = dialHTTP(t, p, overStreamable, w.take)
 	w.http.key = key

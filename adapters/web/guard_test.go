@@ -171,7 +171,7 @@ func TestPagesThatAreAllowedCanAsk(t *testing.T) {
 // What there is not is refused like what there is: nobody learns which it was, nor comes past the guard.
 func TestTheGuardIsBeforeTheRoutes(t *testing.T) {
 	s := testServer(testOptions())
-	for _, path := range []string{"/mcp", "/mcp/", "//mcp", "/messages", "/messages/", "/messages/../mcp", "/open", "/healthz", "/readyz", "/nothing", "/"} {
+	for _, path := range []string{"/mcp", "/mcp/", "//mcp", "/messages", "/messages/", "/messages/../mcp", "/open", "/healthz/x", "/nothing", "/"} {
 		for _, method := range []string{"POST", "GET", "HEAD", "OPTIONS", "DELETE"} {
 			for _, header := range []string{"Host: evil.example", "Origin: https://evil.example", "Sec-Fetch-Site: cross-site"} {
 				w := ask(s, method, path, "{}", header)
