@@ -195,13 +195,13 @@ func addressesOutside(t *testing.T, s *server) {
 
 func figures(t *testing.T, s *server) {
 	const import3 = "import matplotlib.pyplot as plt\n"
-	three := program(import3+"for i in range(3): plt.figure(); plt.plot([i, 1])", "dependencies", []string{"matplotlib"})
+	three := program(import3+"for i in range(3): plt.figure(); plt.plot([i, 1])", "dependencies", []string{"matplotlib"}, "timeout_seconds", 120)
 	r := s.run(t, three)
 	outcome{any: true}.check(t, r)
 	if len(r.images) != 3 || len(r.Files) != 3 {
 		t.Errorf("%d images, files %q; want 3", len(r.images), r.paths())
 	}
-	none := program(import3+"print('none')", "dependencies", []string{"matplotlib"})
+	none := program(import3+"print('none')", "dependencies", []string{"matplotlib"}, "timeout_seconds", 120)
 	outcome{stdout: "none\n"}.check(t, s.run(t, none))
 }
 

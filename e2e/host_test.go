@@ -48,7 +48,7 @@ func TestHostImagePlots(t *testing.T) {
 	onlyWhere(t, here().Backend == "gvisor", "it makes boxes of images only")
 	t.Parallel()
 	s := serve(t, setup{config: onHost})
-	plot := program("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.savefig('a.png')", "dependencies", []string{"matplotlib"})
+	plot := program("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.savefig('a.png')", "dependencies", []string{"matplotlib"}, "timeout_seconds", 120)
 	outcome{files: []string{"a.png"}, images: 1}.check(t, s.run(t, plot))
 	if again := s.run(t, plot); again.InstallLog != "" {
 		t.Error("it was installed twice")
