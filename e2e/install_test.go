@@ -63,7 +63,7 @@ func TestInstallKilled(t *testing.T) {
 	}
 	second := serve(t, setup{state: state})
 	state.awaitNoEnvironment(t)
-	r := second.run(t, program("import pandas; print(pandas.DataFrame({'a': [1]}).shape)", "dependencies", []string{"numpy", "pandas"}))
+	r := second.run(t, program("import pandas; print(pandas.DataFrame({'a': [1]}).shape)", "dependencies", []string{"numpy", "pandas"}, "timeout_seconds", 120))
 	outcome{stdout: "(1, 1)\n"}.check(t, r)
 }
 
@@ -125,7 +125,7 @@ func TestCourierKilled(t *testing.T) {
 	c := beginInstall(t, s)
 	here().engine.removeBox(t, s.awaitBox(t, "keep"))
 	outcome{stdout: "ran\n"}.check(t, c.wait(t))
-	again := program("import pandas; print(pandas.DataFrame({'a': [1]}).shape)", "dependencies", []string{"numpy", "pandas"})
+	again := program("import pandas; print(pandas.DataFrame({'a': [1]}).shape)", "dependencies", []string{"numpy", "pandas"}, "timeout_seconds", 120)
 	outcome{stdout: "(1, 1)\n"}.check(t, s.run(t, again))
 	if list := s.listEnvironments(t); len(list) != 1 {
 		t.Errorf("there is %+v", list)

@@ -200,7 +200,7 @@ func TestInstallIntoSandboxOutlivesTheServer(t *testing.T) {
 	if said := second.awaitInstalled(t, sandbox, "pandas"); said.Status != "installed" {
 		t.Errorf("got %+v", said)
 	}
-	second.cell(t, sandbox, "import pandas; pandas.DataFrame({'a': [1]}).shape").shows(t, "(1, 1)")
+	second.cell(t, sandbox, "import pandas; pandas.DataFrame({'a': [1]}).shape", "timeout_seconds", 120).shows(t, "(1, 1)")
 }
 
 // TestSearchOfTheDefaultIndex: nobody has set an index, so the package manager of a box is asked.
