@@ -35,7 +35,9 @@ func newRequirementGrammar() requirementGrammar {
 		post    = `(?:-[0-9]+|[-_.]?(?i:post|rev|r)[-_.]?[0-9]*)?`
 		dev     = `(?:[-_.]?(?i:dev)[-_.]?[0-9]*)?`
 		local   = `(?:\+[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*)?`
-		version = `(?:(?:==|!=) *` + release + `\.\*|(?:===|==|~=|!=|<=|>=|<|>) *` + release + pre + post + dev + local + `)`
+		suffix  = pre + post + dev
+		version = `(?:(?:==|!=) *` + release + `\.\*|(?:===|==|!=) *` + release + suffix + local +
+			`|~= *` + release + `\.[0-9]+` + suffix + `|(?:<=|>=|<|>) *` + release + suffix + `)`
 	)
 	return requirementGrammar{
 		name:     regexp.MustCompile(`^` + name),

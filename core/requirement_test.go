@@ -43,6 +43,7 @@ func TestParseRequirements(t *testing.T) {
 // TestRefusedRequirements is case B84: nothing becomes an option, a path, a link or a command.
 func TestRefusedRequirements(t *testing.T) {
 	for _, in := range []string{
+		"six~=1", "six>=1.0.dev0+local", "six<2+x", "six~=1.0+x",
 		"--index-url=https://evil.example/simple", "-r /etc/passwd", "-e .", "-", "- x", "--pre",
 		"x; touch /tmp/p", "x; touch p", "x && y", "x|y", "x`y`", "$(x)", "${HOME}", "x #comment", "x\\",
 		"git+https://evil.example/x", "git+ssh://git@evil.example/x", "file:///etc/passwd", "https://evil.example/x.whl",
