@@ -51,7 +51,7 @@ func (s *Service) takeUp(known core.Run) {
 			return
 		}
 		s.account(func() {
-			s.spending.settle(known.Owner, 0, s.cpuTime(min(s.ports.Now().Sub(known.Begun), known.Timeout)))
+			s.spending.settle(known.Owner, 0, s.cpuTime(min(record.Durations[core.PhaseRun], known.Timeout)))
 		})
 		s.runs.close(working, u, core.RunEnded, record, nil)
 	})
@@ -86,12 +86,12 @@ func (r *run) resume(ctx context.Context, known core.Run) (core.Record, error) {
 		defer r.inUse(session, r.under.id)()
 	}
 	defer r.adopt(counted, known.Box).release()
-	r.clock.enter(core.PhaseRun)
 	guest, exit, err := r.rejoin(ctx, known)
 	if err != nil {
 		return core.Record{}, err
 	}
 	defer func() { _ = guest.Close() }() // the box is gone with it, or its session's
+	r.clock.backdate(known.Begun.Sub(known.Started), exit.Duration)
 	r.record.Warnings = []string{"the server was restarted while the program ran"}
 	return r.conclude(ctx, guest, exit), nil
 }
@@ -110,7 +110,9 @@ func (r *run) rejoin(ctx context.Context, known core.Run) (execution.Guest, core
 		if err == nil {
 			var exit core.Exit
 			r.under.begin(guest, known.Backend, known.Box, r.spec.ID, known.Begun)
+			attached := r.ports.Now()
 			if exit, err = r.attach(ctx, waiting, guest); err == nil {
+				exit.Duration = r.ran(exit, known.Begun, attached)
 				return guest, exit, nil
 			}
 			_ = guest.Close() // the next is tried, or none
@@ -120,6 +122,13 @@ func (r *run) rejoin(ctx context.Context, known core.Run) (execution.Guest, core
 		}
 		pause(waiting, rejoinPause)
 	}
+}
+
+// ran is how long the program ran. It may have ended while no server looked, so that only its box knows: what that
+// says is believed between the time that was seen to pass and all that has passed.
+func (r *run) ran(exit core.Exit, begun, attached time.Time) time.Duration {
+	now := r.ports.Now()
+	return max(min(exit.Duration, now.Sub(begun)), now.Sub(attached))
 }
 
 // attach waits for the exit until waiting ends; the end of ctx ends the program.

@@ -103,6 +103,44 @@ func TestATakeOverWhileTheEngineIsAway(t *testing.T) {
 	}
 }
 
+// TestATakenUpRunCountsFromItsStart: what its box says of its time is believed between what this server saw and what
+// has passed since it began.
+func TestATakenUpRunCountsFromItsStart(t *testing.T) {
+	for name, c := range map[string]struct{ away, seen, told, want time.Duration }{
+		"went on":           {away: 9 * time.Second, seen: 6 * time.Second, told: 15 * time.Second, want: 15 * time.Second},
+		"ended meanwhile":   {away: time.Hour, told: 15 * time.Second, want: 15 * time.Second},
+		"tells too little":  {away: 9 * time.Second, seen: 6 * time.Second, want: 6 * time.Second},
+		"tells too much":    {away: 9 * time.Second, seen: 6 * time.Second, told: time.Hour, want: 15 * time.Second},
+		"the clock was set": {away: -time.Hour, seen: 6 * time.Second, told: 15 * time.Second, want: 6 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.orphaned(t)
+				w.pass(c.away)
+				w.run = func(context.Context, core.RunSpec) (core.Exit, error) {
+					w.pass(c.seen)
+					return core.Exit{Duration: c.told}, nil
+				}
+				settings := sessionSettings()
+				settings.Limits.CPUs = 2
+				s := w.service(t, settings)
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				go s.Sweep(ctx)
+				synctest.Wait()
+				record, err := s.GetRun(t.Context(), "local", "r1", 0)
+				if ran := record.Durations[core.PhaseRun]; err != nil || ran != c.want || record.Total != 10*time.Minute+c.want {
+					t.Errorf("it ran for %v, of %v in all, %v; want %v", ran, record.Total, err, c.want)
+				}
+				if meters, err := s.Usage(t.Context(), "local"); err != nil || meters[3].Used != int64(2*c.want.Seconds()) {
+					t.Errorf("the use is %+v, %v", meters, err)
+				}
+			})
+		})
+	}
+}
+
 // TestOneTakesARunOver: of two servers that see it at once, only one follows it.
 func TestOneTakesARunOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -336,6 +336,12 @@ func (w *stopwatch) enter(phase core.Phase) {
 	w.phase, w.entered = phase, at
 }
 
+// backdate sets it as if the program had just ended, so long after it began, and that so long after the call.
+func (w *stopwatch) backdate(before, ran time.Duration) {
+	w.phase, w.entered = core.PhaseRun, w.now().Add(-ran)
+	w.began = w.entered.Add(-before)
+}
+
 func (w *stopwatch) stop() (map[core.Phase]time.Duration, time.Duration) {
 	w.enter("")
 	return w.spent, w.now().Sub(w.began)
