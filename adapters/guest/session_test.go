@@ -124,6 +124,11 @@ func testSession(t *testing.T, k keeper) {
 		{name: "some again", code: "for n in all: os.close(n)\nopen('some', 'w').close()", want: want{files: []string{"some:0"}}},
 		{name: "many forms", code: "for i in range(70): display(i)", shown: "*"},
 		{name: "large form", code: "'x' * 10**7", shown: "*"},
+		{name: "os is damaged", code: "os.dup2 = os.close = os.write = os.makedirs = os._exit = None", want: want{}},
+		{name: "__main__ is damaged", code: "class W(type(sys)):\n    def __getattribute__(s, n): raise SystemExit(2)\nsys.modules['__main__'].__class__ = W", want: want{}},
+		{name: "no modules", code: "sys.modules.clear()", want: want{}},
+		{name: "remembers all the same", code: "print(x)\nx", shown: "plain:6", want: want{stdout: "6\n"}},
+		{name: "fails all the same", code: "1/0", want: want{code: 1, stderr: "Traceback (most recent call last):\n  File \"/tmp/.boxwright/cell-84.py\", line 1, in <module>\n    1/0\n    ~^~\nZeroDivisionError: division by zero\n"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spec := cell(c.code)
@@ -193,9 +198,15 @@ func TestStateIsLostOnce(t *testing.T) {
 				}
 			})
 		}
+		want{}.check(t, run(t, g, cell("import sys\nn = 1\nwhile n:\n    try: n = sys.setrecursionlimit(n)\n    except RecursionError: n += 1")))
+		exit := run(t, g, cell("print('ran')"))
+		want{code: 1, stderr: "boxwright: this code was not run"}.check(t, exit)
+		if !exit.StateLost {
+			t.Errorf("nobody was told of a damaged interpreter: %s", describe(exit))
+		}
 		want{}.check(t, run(t, g, cell("import subprocess; s = subprocess.Popen(['sh', '-c', 'sleep .1; kill -9 $PPID'])")))
 		time.Sleep(500 * time.Millisecond)
-		exit := run(t, g, cell("print('s' in globals())"))
+		exit = run(t, g, cell("print('s' in globals())"))
 		want{stdout: "False\n"}.check(t, exit)
 		if !exit.StateLost || len(exit.Warnings) != 1 {
 			t.Errorf("nobody was told of an end between two runs: %s", describe(exit))

@@ -44,7 +44,6 @@ class Definitions:
         return os.path.join(self.folder, "session-%d.py" % self.number)
 
     def write(self):
-        import linecache
         import marshal
 
         codes = [compile(_ast.Module([node], []), path, "exec", flags, True) for node, path, flags in self.nodes.values()]

@@ -5,12 +5,21 @@ waits for the next one, with nothing but the null device to read from and to wri
 """
 
 import _ast
+import json
+import linecache
+import re
+import tokenize
+import traceback
 
 ONLY_TREE = 0x400  # a flag of compile's
 MOST_SOURCE = 64 << 10  # bytes that are kept as a file
 MOST_FILES = 50
 IN_LOOP = frozenset(("create_task", "ensure_future", "get_running_loop"))
 OUT_OF_LOOP = frozenset(("run", "run_until_complete"))
+DAMAGED = (
+    b"boxwright: this code was not run: code before it has damaged the interpreter, which was ended; "
+    b"run it again, in a new one\n"
+)
 
 
 class Main(type(sys)):
@@ -35,13 +44,15 @@ class Session:
         self.count = 0
         self.futures = 0  # what the code has imported from __future__
         self.code = None
+        self.begun = False  # whether what fails is the code
         self.loop = None
         self.outputs = {"stdout": None, "stderr": None}
         self.shown = Shown()
         self.figures = Figures(request["work"])
         self.definitions = Definitions(self.folder)
         self.main = Main("__main__")
-        self.main.__dict__.update(__builtins__=builtins, __annotations__={})
+        self.names = self.main.__dict__  # the code may give the module another class
+        self.names.update(__builtins__=builtins, __annotations__={})
         sys.modules["__main__"] = self.main
         builtins.display = self.display
         builtins._ = None
@@ -95,7 +106,8 @@ class Session:
         for number in (0, 1, 2):
             os.dup2(self.null, number)
 
-    def cell(self, descriptors):
+    def take(self, descriptors):
+        """Makes itself ready for a piece of code, and returns the request and the source."""
         self.request = descriptors[3]
         request, source = read_request(self.request)
         for number in (0, 1, 2):
@@ -106,8 +118,18 @@ class Session:
         mend_builtins()
         self.shown = Shown()
         self.code = None
+        self.begun = False
         self.figures.turn += 1
+        return request, source
+
+    def cell(self, descriptors):
+        try:
+            request, source = self.take(descriptors)
+        except BaseException:
+            give_up()
         error = guarded(lambda: self.run(request, source))
+        if not (error is None or self.begun or isinstance(error, (KeyboardInterrupt, OSError))):
+            give_up()
         status = self.judge(error)
         del error
         if self.child:
@@ -147,7 +169,7 @@ class Session:
         self.count += 1
         path = os.path.join(self.folder, "cell-%d.py" % self.count)
         text = self.keep(path, source)
-        self.main.__dict__.pop("__warningregistry__", None)
+        self.names.pop("__warningregistry__", None)
         tree = self.compile(source, path, "exec", ONLY_TREE)
         whole = self.compile(tree, path, "exec")
         self.futures |= whole.co_flags & FUTURES
@@ -162,7 +184,11 @@ class Session:
             self.show(self.execute(self.compile(_ast.Expression(last.value), path, "eval"), waits))
 
     def compile(self, source, path, mode, flags=0):
-        return compile(source, path, mode, flags | TOP_LEVEL_AWAIT | self.futures, True)
+        try:
+            return compile(source, path, mode, flags | TOP_LEVEL_AWAIT | self.futures, True)
+        except BaseException:
+            self.begun = True
+            raise
 
     def pieces(self, tree, whole, path, last):
         """If there is an event loop to be in or not, each statement is a piece."""
@@ -177,15 +203,16 @@ class Session:
         """Runs a piece in the event loop if it needs one, and so does code that waits; but asyncio.run refuses to be
         in a loop."""
         self.code = code
+        self.begun = True
         if code.co_flags & COROUTINE:
-            return self.wait(eval(code, self.main.__dict__))
+            return self.wait(eval(code, self.names))
         names = code.co_names
         if not IN_LOOP.isdisjoint(names) or waits and OUT_OF_LOOP.isdisjoint(names):
             return self.wait(self.inside(code))
-        return eval(code, self.main.__dict__)
+        return eval(code, self.names)
 
     async def inside(self, code):
-        return eval(code, self.main.__dict__)
+        return eval(code, self.names)
 
     def wait(self, coroutine):
         """Runs a coroutine in the loop in which those of earlier code ran."""
@@ -208,10 +235,9 @@ class Session:
 
     def keep(self, path, source):
         """Keeps the source for tracebacks, and returns it as text."""
-        import linecache
-
         try:
-            text = _frozen_importlib_external.decode_source(source)
+            encoding = tokenize.detect_encoding(io.BytesIO(source).readline)[0]
+            text = io.TextIOWrapper(io.BytesIO(source), encoding).read()
         except (SyntaxError, UnicodeError):
             return ""  # which the compiler will say better
         lines = io.StringIO(text if text.endswith("\n") else text + "\n").readlines()
@@ -244,7 +270,7 @@ class Session:
                 child = os.fork()
                 if child == 0:
                     try:
-                        describe_to(answer, self.main.__dict__, values)
+                        describe_to(answer, self.names, values)
                     finally:
                         os._exit(0)
                 if ends_within(child, patience):
@@ -254,12 +280,25 @@ class Session:
         return b"variables - 0"
 
 
+def held(module):
+    """Returns a copy of a module, so that what code does to its own is not done here."""
+    copy = type(sys)(module.__name__)
+    copy.__dict__.update(module.__dict__)
+    return copy
+
+
 def mend_builtins():
     """Puts back what libraries cannot do without; another function in the place of one may be meant."""
     now = vars(builtins)
     for name, value in __builtins__.items():
         if callable(value) and not callable(now.get(name)):
             now[name] = value
+
+
+def give_up():
+    """Ends an interpreter that does not get as far as the code that it is to run."""
+    os.write(2, DAMAGED)
+    os._exit(1)
 
 
 def exit_code(status):
@@ -275,8 +314,6 @@ def remove(path):
 
 def show_exception(kind, error, trace):
     """Is the interpreter's own, but for lines of code that are in no file."""
-    import traceback
-
     traceback.print_exception(kind, error, trace)
 
 
@@ -376,8 +413,6 @@ def lists(record, package):
 
 def ends_quietly(text, node):
     """Tells whether a semicolon after the last expression says that it is not to be shown."""
-    import re
-
     lines = text.encode("utf-8", "surrogatepass").split(b"\n")[node.end_lineno - 1 :]
     rest = b"\n".join(lines)[node.end_col_offset :]
     return re.match(rb"(?:[\s)\\]|#[^\n]*\n)*;", rest) is not None
@@ -393,3 +428,6 @@ def future_flags():
 
 
 FUTURES = future_flags()
+for _name, _module in list(globals().items()):
+    if isinstance(_module, type(sys)) and _module not in (sys, builtins, linecache, traceback):  # whose changes are meant
+        globals()[_name] = held(_module)

@@ -34,8 +34,6 @@ class Shown:
         if not self.forms:
             return 0, self.dropped
         try:
-            import json
-
             head = json.dumps([[kind, len(data)] for kind, data in self.forms]).encode()
             replace(descriptor, head + b"\n" + b"".join(data for _, data in self.forms))
         except (OSError, MemoryError):
@@ -88,8 +86,6 @@ def ask(value, name, **options):
 def as_bytes(kind, data):
     try:
         if kind == "application/json" and data is not None:
-            import json
-
             return json.dumps(data).encode()
         if isinstance(data, str):
             if kind in ("image/png", "image/jpeg"):

@@ -14,8 +14,6 @@ def too_slow(number, frame):
 
 
 def describe_to(descriptor, names, values):
-    import json
-
     _signal.signal(_signal.SIGALRM, too_slow)
     found = []
     for name, value in sorted((item for item in names.items() if is_variable(*item)), key=lambda item: item[0]):
