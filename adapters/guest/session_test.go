@@ -124,11 +124,13 @@ func testSession(t *testing.T, k keeper) {
 		{name: "some again", code: "for n in all: os.close(n)\nopen('some', 'w').close()", want: want{files: []string{"some:0"}}},
 		{name: "many forms", code: "for i in range(70): display(i)", shown: "*"},
 		{name: "large form", code: "'x' * 10**7", shown: "*"},
+		{name: "workspace is shut", code: "open('shut', 'w').close(); os.chmod('/work', 0)", want: want{files: []string{"shut:0"}}},
+		{name: "workspace is open", code: "open('opened', 'w').close()", want: want{files: []string{"opened:0"}}},
 		{name: "os is damaged", code: "os.dup2 = os.close = os.write = os.makedirs = os._exit = None", want: want{}},
 		{name: "__main__ is damaged", code: "class W(type(sys)):\n    def __getattribute__(s, n): raise SystemExit(2)\nsys.modules['__main__'].__class__ = W", want: want{}},
 		{name: "no modules", code: "sys.modules.clear()", want: want{}},
 		{name: "remembers all the same", code: "print(x)\nx", shown: "plain:6", want: want{stdout: "6\n"}},
-		{name: "fails all the same", code: "1/0", want: want{code: 1, stderr: "Traceback (most recent call last):\n  File \"/tmp/.boxwright/cell-84.py\", line 1, in <module>\n    1/0\n    ~^~\nZeroDivisionError: division by zero\n"}},
+		{name: "fails all the same", code: "1/0", want: want{code: 1, stderr: "Traceback (most recent call last):\n  File \"/tmp/.boxwright/cell-86.py\", line 1, in <module>\n    1/0\n    ~^~\nZeroDivisionError: division by zero\n"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			spec := cell(c.code)

@@ -95,6 +95,7 @@ func (r *Runner) interpreter(spec core.RunSpec) *python.Warm {
 }
 
 func (r *Runner) perform(run *Run) (core.Exit, error) {
+	r.Workspace.Reclaim()
 	dir, err := workingDir(run.spec.Dir)
 	if err != nil {
 		return core.Exit{}, err
@@ -161,7 +162,8 @@ func workingDir(dir string) (string, error) {
 	case errors.Is(err, os.ErrNotExist):
 		return "", core.Errorf(core.ErrInvalid, "the working directory %q does not exist", dir)
 	case err != nil || unix.Access(dir, unix.X_OK) != nil:
-		return "", core.Errorf(core.ErrInvalid, "the working directory %q cannot be entered", dir)
+		return "", core.Errorf(core.ErrInvalid, "the working directory %q cannot be entered", dir).
+			WithHint("if it is your own, run chmod u+rwx %q with the working directory %s", dir, core.GuestTmp)
 	case !info.IsDir():
 		return "", core.Errorf(core.ErrInvalid, "the working directory %q is not a folder", dir)
 	}

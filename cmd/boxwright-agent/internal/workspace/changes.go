@@ -30,6 +30,7 @@ type Changes struct {
 
 // Changes compares the workspace with what it was.
 func (w *Workspace) Changes(before *Snapshot) Changes {
+	w.Reclaim()
 	after := walk(w.dir, maxEntries, maxDepth)
 	w.mu.Lock()
 	defer w.mu.Unlock()

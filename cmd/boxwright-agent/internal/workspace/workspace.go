@@ -38,6 +38,17 @@ func Open(dir string) (*Workspace, error) {
 	return &Workspace{root: os.NewFile(uintptr(fd), dir), dir: dir}, nil
 }
 
+// Reclaim gives the owner of the workspace back the rights in it, if code has taken from it that of entering or
+// listing it: no later run could begin.
+func (w *Workspace) Reclaim() {
+	const entered, owned = unix.S_IRUSR | unix.S_IXUSR, unix.S_IRWXU
+	var stat unix.Stat_t
+	fd := int(w.root.Fd())
+	if unix.Fstat(fd, &stat) == nil && stat.Mode&entered != entered {
+		_ = unix.Fchmod(fd, stat.Mode&0o7777|owned) // or the run says that it cannot begin
+	}
+}
+
 // Open opens a regular file for reading.
 func (w *Workspace) Open(name string) (*os.File, error) {
 	if err := CheckPath(name); err != nil {

@@ -48,6 +48,27 @@ func read(w *workspace.Workspace, name string) (string, error) {
 	return string(data[:n]), err
 }
 
+// TestReclaim: code that takes the workspace from itself finds it again, and its files are told.
+func TestReclaim(t *testing.T) {
+	w, dir := open(t)
+	for mode, want := range map[os.FileMode]os.FileMode{
+		0: 0o700, 0o044: 0o744, 0o400: 0o700, 0o100: 0o700, 0o500: 0o500, 0o755: 0o755, 0o777 | os.ModeSticky: 0o777 | os.ModeSticky,
+		os.ModeSticky: 0o700 | os.ModeSticky,
+	} {
+		before := w.Snapshot()
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "f"), []byte(mode.String()), 0o600), os.Chmod(dir, mode)); err != nil {
+			t.Fatal(err)
+		}
+		changes := w.Changes(before)
+		if info, err := os.Stat(dir); err != nil || info.Mode()&^os.ModeDir != want {
+			t.Errorf("%v is %v, %v; want %v", mode, info.Mode(), err, want)
+		}
+		if len(changes.Files) != 1 || len(changes.Warnings) > 0 {
+			t.Errorf("after %v: %+v", mode, changes)
+		}
+	}
+}
+
 func TestOddNamesArePlainNames(t *testing.T) {
 	w, dir := open(t)
 	for _, name := range []string{
