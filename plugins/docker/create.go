@@ -86,6 +86,9 @@ func (b *Backend) create(caller, engineCtx context.Context, e *engine, spec core
 // start makes the container, makes its volumes ready, and starts it.
 func (b *Backend) start(caller, engineCtx context.Context, e *engine, spec core.BoxSpec, r request, from origin) (string, error) {
 	made, err := e.api.ContainerCreate(engineCtx, r.Config, r.Host, r.Net, nil, r.Name)
+	if mayPass(err) && caller.Err() == nil {
+		made, err = e.api.ContainerCreate(engineCtx, r.Config, r.Host, r.Net, nil, r.Name)
+	}
 	if err != nil {
 		return "", e.fail(engineCtx, err, "a box of %s could not be made", spec.Image)
 	}
@@ -126,7 +129,7 @@ func (b *Backend) run(ctx context.Context, e *engine, id string, spec core.BoxSp
 // file, or with a start that failed, whose remains it removes in the background.
 func (b *Backend) launch(ctx context.Context, e *engine, id string) error {
 	err := b.startAttached(ctx, e, id)
-	for try := 0; try < startTries && ctx.Err() == nil && (agentfile.IsInFlux(err) || isBeingRemoved(err)); try++ {
+	for try := 0; try < startTries && ctx.Err() == nil && (agentfile.IsInFlux(err) || isBeingRemoved(err) || try == 0 && mayPass(err)); try++ {
 		time.Sleep(retryPause)
 		err = b.startAttached(ctx, e, id)
 	}
@@ -144,6 +147,10 @@ func (b *Backend) startAttached(ctx context.Context, e *engine, id string) error
 	}
 	return err
 }
+
+// mayPass reports whether an error is the engine's own: a busy one fails at times for no reason of the box's, as when
+// another process of it ends while it looks at its mounts.
+func mayPass(err error) bool { return cerrdefs.IsInternal(err) }
 
 func isBeingRemoved(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "id already in use")
