@@ -251,7 +251,7 @@ type Runs struct {
 	MaxConcurrent int64 `koanf:"max_concurrent"`
 	// MaxQueued is how many runs of one principal may wait for a place; further ones are refused.
 	MaxQueued int64 `koanf:"max_queued"`
-	// MaxWait is how long a run may wait for a place; then it is refused.
+	// MaxWait is how long a run may wait for a place; then it is refused. A call without a run waits SyncLimit at most.
 	MaxWait Duration `koanf:"max_wait"`
 }
 

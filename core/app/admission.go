@@ -36,6 +36,26 @@ func (s *Service) admit(ctx context.Context, c claim, queued func(position int))
 	return s.admission.enter(ctx, c, queued)
 }
 
+// answeredBy is the key of when a call has to have its answer.
+type answeredBy struct{}
+
+// inOneCall has claims wait no longer than a call may: with no run, nothing goes on in the background for its caller
+// to come back to.
+func (s *Service) inOneCall(ctx context.Context) context.Context {
+	if s.settings.SyncLimit == 0 {
+		return ctx
+	}
+	return context.WithValue(ctx, answeredBy{}, time.Now().Add(s.settings.SyncLimit))
+}
+
+// patienceOf is how long a claim may wait.
+func (a *admission) patienceOf(ctx context.Context) time.Duration {
+	if end, bound := ctx.Value(answeredBy{}).(time.Time); bound {
+		return min(a.patient, max(0, time.Until(end)))
+	}
+	return a.patient
+}
+
 // ticket is the right to a run, a box or both, until it is given back.
 type ticket struct {
 	backend  string
@@ -100,6 +120,7 @@ type admission struct {
 
 	mu      sync.Mutex
 	used    amounts
+	lasting amounts          // of used, what goes with boxes that stay
 	runs    map[string]int64 // by backend
 	tenants map[string]*party
 	ring    []*party      // those with claims that wait; the first is next
@@ -149,7 +170,8 @@ func (a *admission) try(c claim) (*ticket, bool) {
 
 // await stands in the queue.
 func (a *admission) await(ctx context.Context, w *waiter, queued func(int)) (*ticket, error) {
-	timer := time.NewTimer(a.patient)
+	patience := a.patienceOf(ctx)
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for told := 0; ; {
 		if at := a.position(w); at > 0 && at != told && queued != nil {
@@ -162,7 +184,7 @@ func (a *admission) await(ctx context.Context, w *waiter, queued func(int)) (*ti
 		case <-w.moved:
 		case <-timer.C:
 			if a.leave(w) {
-				return nil, a.refusal(w, "no place for the run became free within %s", a.patient)
+				return nil, a.refusal(w, "no place became free within %s", patience.Round(time.Second))
 			}
 		case <-ctx.Done():
 			if !a.leave(w) {
@@ -234,8 +256,21 @@ func (a *admission) refusal(w *waiter, format string, args ...any) error {
 	if own := a.fullOf(w); own.quota != "" {
 		return errFull(own, "").WithHint("try again in %g seconds", after.Seconds()).WithRetryAfter(after)
 	}
+	if a.isHeld(w) {
+		return errHeld(w.party.lasting.boxes)
+	}
 	return core.Errorf(core.ErrExhausted, "the server is busy: "+format, args...).
 		WithHint("try again in %g seconds", after.Seconds()).WithRetryAfter(after)
+}
+
+// errHeld is the error of a claim that only the end of a sandbox makes room for; own is how many the caller has. When
+// one ends nobody knows, but that it may at any time.
+func errHeld(own int64) error {
+	held := core.Errorf(core.ErrExhausted, "the server is busy: sandboxes hold all of its places").WithRetryAfter(mostRetry * time.Second)
+	if own > 0 {
+		return held.WithHint("end one that you do not need with sandbox_stop; list_sandboxes tells which there are")
+	}
+	return held.WithHint("they are other users', and end when they are idle: try again in %d seconds", mostRetry)
 }
 
 // When a refused caller is told to come back, in seconds.

@@ -19,18 +19,21 @@ type gauge struct {
 	what              string
 	used, want, bound int64
 	quota             core.Quota // "" if it is of all together
-	lasting           int64      // of used
+	lasting           int64      // of used, what stays until somebody ends it
 }
 
 func (g gauge) full() bool { return g.bound > 0 && g.used+g.want > g.bound }
+
+// held: it stays full until somebody ends what lasts.
+func (g gauge) held() bool { return g.bound > 0 && g.lasting+g.want > g.bound }
 
 // gauges are the bounds that matter to the claim.
 func (a *admission) gauges(w *waiter) []gauge {
 	run, box := w.amounts()
 	own, p := " of tenant "+w.party.name, w.party
 	all := []gauge{
-		{what: "boxes", used: a.used.boxes, want: box.boxes, bound: a.all.boxes},
-		{what: "memory", used: a.used.memory, want: box.memory, bound: a.all.memory},
+		{what: "boxes", used: a.used.boxes, want: box.boxes, bound: a.all.boxes, lasting: a.lasting.boxes},
+		{what: "memory", used: a.used.memory, want: box.memory, bound: a.all.memory, lasting: a.lasting.memory},
 		{what: "runs on " + w.backend, used: a.runs[w.backend], want: run.runs, bound: a.all.runs},
 		{"boxes" + own, p.used.boxes, box.boxes, w.quota.Boxes, core.QuotaBoxes, p.lasting.boxes},
 		{"memory" + own, p.used.memory, box.memory, w.quota.Memory, core.QuotaMemory, p.lasting.memory},
@@ -80,11 +83,17 @@ func (a *admission) fullOf(w *waiter) gauge {
 // heldFull is the tenant's own bound that nothing makes room in but its owner. The caller holds the lock.
 func (a *admission) heldFull(w *waiter) gauge {
 	for _, g := range a.gauges(w) {
-		if g.quota != "" && g.lasting+g.want > g.bound {
+		if g.quota != "" && g.held() {
 			return g
 		}
 	}
 	return gauge{}
+}
+
+// isHeld reports whether boxes that stay are all that keeps the claim from the server's places. The caller holds the
+// lock.
+func (a *admission) isHeld(w *waiter) bool {
+	return slices.ContainsFunc(a.gauges(w), func(g gauge) bool { return g.quota == "" && g.held() })
 }
 
 // leave takes a claim out of the queue; false if it has been granted already.
@@ -181,7 +190,9 @@ func (a *admission) count(w *waiter, part amounts, sign int64) {
 	a.used.add(part, sign)
 	w.party.used.add(part, sign)
 	if w.lasting {
-		w.party.lasting.add(amounts{boxes: part.boxes, memory: part.memory}, sign)
+		stays := amounts{boxes: part.boxes, memory: part.memory}
+		a.lasting.add(stays, sign)
+		w.party.lasting.add(stays, sign)
 	}
 	a.runs[w.backend] += sign * part.runs
 }

@@ -164,8 +164,8 @@ func TestOverloadIsAnAnswer(t *testing.T) {
 		}
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
-		busy("a2", "no place for the run became free within 30s")
-		busy("b1", "no place for the run became free within 30s")
+		busy("a2", "no place became free within 30s")
+		busy("b1", "no place became free within 30s")
 		d.leaves("a1")
 		d.come(t.Context(), "a4", oneOf("a"))
 		d.wants("a1", "a4")

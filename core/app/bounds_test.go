@@ -110,7 +110,7 @@ func TestSessionsCount(t *testing.T) {
 			t.Error(err)
 		}
 		_, err = service.RunOnce(t.Context(), request("x"), nil)
-		if core.KindOf(err) != core.ErrExhausted || core.RetryAfterOf(err) == 0 || !strings.Contains(err.Error(), "within 5s") {
+		if core.KindOf(err) != core.ErrExhausted || core.RetryAfterOf(err) == 0 || !strings.Contains(err.Error(), "sandboxes hold all of its places") {
 			t.Errorf("got %v", err)
 		}
 		if err := service.StopSession(t.Context(), "local", session.ID); err != nil {

@@ -25,7 +25,7 @@ func (s *Service) SearchPackages(ctx context.Context, owner, query string) ([]co
 	if err != nil {
 		return nil, err
 	}
-	ctx, release := s.whileOpen(ctx)
+	ctx, release := s.whileOpen(s.inOneCall(ctx))
 	defer release()
 	found, err := findPackages(ctx, names, s.ports.Catalog.Look)
 	if errors.Is(err, core.ErrUnsupported) {

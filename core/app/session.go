@@ -26,7 +26,7 @@ func (s *Service) OpenSession(ctx context.Context, r core.SessionRequest, progre
 	if err != nil {
 		return core.Session{}, err
 	}
-	ctx, release := s.whileOpen(ctx)
+	ctx, release := s.whileOpen(s.inOneCall(ctx))
 	defer release()
 	if progress == nil {
 		progress = func(core.Progress) {}

@@ -193,7 +193,7 @@ func (s *Service) ownSession(ctx context.Context, r core.FileRequest, progress f
 		Service: s, job: job{tenant: r.Tenant, client: r.Client},
 		progress: progress, clock: newStopwatch(s.ports.Now),
 	}
-	found, err := opening.findSession(ctx, r.Sandbox)
+	found, err := opening.findSession(s.inOneCall(ctx), r.Sandbox)
 	if err != nil {
 		return core.Session{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/boxwright/boxwright/core"
@@ -235,4 +236,47 @@ func TestAConnectionThatEnds(t *testing.T) {
 	if boxes, _ := w.counts(); boxes != 2 {
 		t.Errorf("there are %d boxes, want 2", boxes)
 	}
+}
+
+// TestSandboxesHoldAllPlaces: a call that makes a box without a run is answered in the time of one call, and told what
+// holds the places.
+func TestSandboxesHoldAllPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s := newWorld(), sessionSettings()
+		s.MaxBoxes, s.MaxWait, s.SyncLimit = 1, time.Hour, 45*time.Second
+		w.looking = func(context.Context) error { return core.ErrUnsupported }
+		service := w.service(t, s)
+		if _, err := service.OpenSession(t.Context(), core.SessionRequest{Tenant: "ann"}, nil); err != nil {
+			t.Fatal(err)
+		}
+		for name, do := range map[string]func(owner string) error{
+			"a sandbox": func(owner string) error {
+				_, err := service.OpenSession(t.Context(), core.SessionRequest{Tenant: owner}, nil)
+				return err
+			},
+			"one for a file": func(owner string) error {
+				_, err := service.WriteFile(t.Context(), core.FileRequest{Tenant: owner, Client: "new", Path: "x"}, nil, nil)
+				return err
+			},
+			"one for packages": func(owner string) error {
+				_, err := service.OpenSession(t.Context(), core.SessionRequest{Tenant: owner, Dependencies: []string{"six"}}, nil)
+				return err
+			},
+			"a search": func(owner string) error {
+				_, err := service.SearchPackages(t.Context(), owner, "six")
+				return err
+			},
+		} {
+			for owner, hint := range map[string]string{"ann": "end one that you do not need with sandbox_stop", "bob": "they are other users'"} {
+				began := time.Now()
+				err := do(owner)
+				if refused(t, err, time.Minute, "sandboxes hold all of its places"); !strings.Contains(core.HintOf(err), hint) {
+					t.Errorf("%s for %s: the hint is %q", name, owner, core.HintOf(err))
+				}
+				if took := time.Since(began); took != 45*time.Second {
+					t.Errorf("%s for %s took %s", name, owner, took)
+				}
+			}
+		}
+	})
 }
