@@ -103,6 +103,9 @@ func speak(ctx context.Context, settings config.Config, system *system, server *
 			return err
 		}
 		ways = append(ways, web.serve)
+		if settings.Auth.UsesKeys() {
+			ways = append(ways, func(ctx context.Context) error { system.keepOut(ctx, web.sessions); return nil })
+		}
 	}
 	if settings.UsesStdio() {
 		ways = append(ways, func(ctx context.Context) error { return speakStdio(ctx, system, server) })

@@ -21,7 +21,7 @@ These commands work on the state folder, and may be used while servers run.`,
 	}
 	c.AddCommand(
 		usersAddCommand(), usersListCommand(), usersRemoveCommand(), usersRoleCommand(),
-		usersChangeCommand("disable", "Have a user's keys open nothing, until it is enabled again", func(u *core.User) { u.Disabled = true }),
+		usersChangeCommand("disable", "Have a user's keys open nothing until it is enabled again, and end its sandboxes, runs and connections", func(u *core.User) { u.Disabled = true }),
 		usersChangeCommand("enable", "Have a disabled user's keys count again", func(u *core.User) { u.Disabled = false }),
 	)
 	return c
@@ -136,8 +136,8 @@ func usersRemoveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove NAME",
 		Short: "Remove a user and its keys",
-		Long: `Removes a user and its keys. Its sandboxes end when they are idle, and its files go when they are old. Another user
-of the same name is another one, and inherits nothing.`,
+		Long: `Removes a user and its keys. Servers end its sandboxes, runs and connections within seconds; its files go when they
+are old. Another user of the same name is another one, and inherits nothing.`,
 		Args: exactlyOne("NAME", "boxwright users list"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return flags.with(c, func(p people) error {

@@ -92,6 +92,12 @@ func (s *Server) Drain() {
 	s.drain()
 }
 
+// Owners are the principals that have sessions or streams open.
+func (s *Server) Owners() []string { return s.sessions.owners() }
+
+// Expel ends a principal's sessions and streams, with the calls on them.
+func (s *Server) Expel(owner string) { s.sessions.expel(owner) }
+
 // Close ends all sessions with their calls, and returns when whoever is told of that has been.
 func (s *Server) Close() {
 	s.Drain()

@@ -240,3 +240,28 @@ func TestTheLibraryForgets(t *testing.T) {
 		}
 	}
 }
+
+// Whoever is expelled loses all sessions and streams with their calls; others lose nothing.
+func TestExpel(t *testing.T) {
+	w := newWorld(t, Options{})
+	for _, user := range []string{"ann", "bob"} {
+		for _, way := range []string{"streamable", "SSE"} { // the modern way has no sessions
+			ways(t, w, user)[way]()
+			awaits(t, w.began, user)
+		}
+	}
+	if owners := w.Owners(); !slices.Equal(owners, []string{"ann", "bob"}) {
+		t.Errorf("owners are %q", owners)
+	}
+	w.Expel("ann")
+	for range 2 {
+		awaits(t, w.ended, "ann withdrawn")
+	}
+	if owners := w.Owners(); !slices.Equal(owners, []string{"bob"}) {
+		t.Errorf("owners are %q", owners)
+	}
+	close(w.release)
+	for range 2 {
+		awaits(t, w.ended, "bob released")
+	}
+}

@@ -3,7 +3,9 @@ package mcphttp
 import (
 	"context"
 	"crypto/rand"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -137,6 +139,28 @@ func (s *sessions) closeAll() {
 	}
 	s.mu.Unlock()
 	s.telling.Wait()
+}
+
+// owners are those of open sessions, each once.
+func (s *sessions) owners() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names := map[string]bool{}
+	for _, one := range s.open {
+		names[one.owner] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// expel ends all sessions of an owner.
+func (s *sessions) expel(owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.open {
+		if one.owner == owner {
+			s.remove(one)
+		}
+	}
 }
 
 // sweep ends sessions that nobody uses, until ctx does.
