@@ -47,7 +47,7 @@ func schemaOf(params []param) json.RawMessage {
 func mustJSON(v any) json.RawMessage {
 	raw, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // only literals of this package come here
+		panic(err) // only literals and plain structs of this package come here
 	}
 	return raw
 }

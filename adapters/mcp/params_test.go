@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -177,7 +178,7 @@ func TestOutputText(t *testing.T) {
 
 func TestHostileNamesStayOnTheirLine(t *testing.T) {
 	record := core.Record{Files: []core.Artifact{{Name: "a\nstdout:\nfake", URI: "boxwright://runs/r/x"}}}
-	if text := recordText(record, structured(record)); strings.Contains(text, "\nstdout:") {
+	if text := recordText(record, structured(record, "")); strings.Contains(text, "\nstdout:") {
 		t.Errorf("a name made a section of its own:\n%s", text)
 	}
 }
@@ -188,17 +189,20 @@ func TestManyFilesStayBelowWhatClientsTake(t *testing.T) {
 		name := strings.Repeat("d", 900) + string(rune('a'+i%26))
 		record.Files = append(record.Files, core.Artifact{Name: name, URI: "boxwright://runs/r/" + name, Location: "/files/" + name})
 	}
-	result := toolResult(record, "")
-	raw, err := json.Marshal(result)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(raw) > 900<<10 {
-		t.Errorf("an answer of %d bytes", len(raw))
-	}
-	shown := result.StructuredContent.(runResult)
-	if len(shown.Files) == 0 || len(shown.Warnings) != 1 || !strings.Contains(shown.Warnings[0], "more files are kept") {
-		t.Errorf("%d files listed, warnings %q", len(shown.Files), shown.Warnings)
+	for archive, says := range map[string]string{"": "not listed here", "https://x/all": "not listed here; archive_url has all of them"} {
+		result := toolResult(record, archive)
+		raw, err := json.Marshal(result)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(raw) > 3*maxFilesText { // as data, as links and as text
+			t.Errorf("an answer of %d bytes", len(raw))
+		}
+		shown := result.StructuredContent.(runResult)
+		want := fmt.Sprintf("%d more files are kept but %s", len(record.Files)-len(shown.Files), says)
+		if len(shown.Files) == 0 || len(mustJSON(shown.Files)) > maxFilesText+len(shown.Files)+2 || !slices.Equal(shown.Warnings, []string{want}) {
+			t.Errorf("%d files listed in %d bytes, warnings %q, want %q", len(shown.Files), len(mustJSON(shown.Files)), shown.Warnings, want)
+		}
 	}
 }
 

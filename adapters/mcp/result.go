@@ -131,24 +131,23 @@ func filesSchema() map[string]any {
 }
 
 // Clients drop answers that are too long: at most so many files are linked and listed in text, and
-// at most so many bytes describe files in the structured content.
+// at most so many bytes of JSON describe files in the structured content.
 const (
 	maxLinks     = 50
-	maxFilesText = 300 << 10
+	maxFilesText = 60 << 10
 )
 
 // toolResult turns a record into what a client gets: text for the model, images in place, links
 // to files, and the same as structured content. archive is the address of all files together; "" is none.
 func toolResult(r core.Record, archive string) *mcp.CallToolResult {
-	result := structured(r)
-	result.ArchiveURL = archive
+	result := structured(r, archive)
 	content := []mcp.Content{mcp.NewTextContent(recordText(r, result))}
 	for _, f := range r.Files {
 		if f.Preview != nil {
 			content = append(content, mcp.NewImageContent(base64.StdEncoding.EncodeToString(f.Preview.Data), f.Preview.MIMEType))
 		}
 	}
-	for _, f := range r.Files[:min(len(r.Files), maxLinks)] {
+	for _, f := range r.Files[:min(len(result.Files), maxLinks)] {
 		link := mcp.NewResourceLink(f.URI, f.Name, byteCount(f.Size), f.MIMEType)
 		link.Size = &f.Size
 		content = append(content, link)
@@ -156,12 +155,12 @@ func toolResult(r core.Record, archive string) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: content, StructuredContent: result}
 }
 
-func structured(r core.Record) runResult {
+func structured(r core.Record, archive string) runResult {
 	result := runResult{
 		RunID: r.RunID, Status: r.Status, ExitCode: &r.ExitCode, Signal: r.Signal,
 		Stdout: outputText(r.Stdout), Stderr: outputText(r.Stderr),
 		DurationMS: map[string]float64{"total": milliseconds(r.Total)},
-		Files:      []fileResult{}, Warnings: slices.Clone(r.Warnings), InstallLog: r.Install,
+		Files:      listedFiles(r.Files), ArchiveURL: archive, Warnings: slices.Clone(r.Warnings), InstallLog: r.Install,
 		AutoInstalled: r.AutoInstalled, Hint: r.Hint,
 		SandboxID: r.Session, Backend: r.Backend, Image: r.Image.Ref, Result: shownValues(r.Displays),
 	}
@@ -174,16 +173,28 @@ func structured(r core.Record) runResult {
 	for phase, d := range r.Durations {
 		result.DurationMS[string(phase)] = milliseconds(d)
 	}
-	room := maxFilesText
-	for i, f := range r.Files {
-		if room -= 2*len(f.Name) + len(f.URI) + len(f.Location) + 100; room < 0 {
-			result.Warnings = append(result.Warnings, fmt.Sprintf("%d more files are kept but not listed here", len(r.Files)-i))
-			break
+	if left := len(r.Files) - len(result.Files); left > 0 {
+		warning := fmt.Sprintf("%d more files are kept but not listed here", left)
+		if archive != "" {
+			warning += "; archive_url has all of them"
 		}
-		name := f.Name[strings.LastIndexByte(f.Name, '/')+1:]
-		result.Files = append(result.Files, fileResult{Name: name, Path: f.Name, Size: f.Size, MIMEType: f.MIMEType, URI: f.URI, URL: f.Location})
+		result.Warnings = append(result.Warnings, warning)
 	}
 	return result
+}
+
+// listedFiles are the first, as many as one answer may describe.
+func listedFiles(all []core.Artifact) []fileResult {
+	listed, room := []fileResult{}, maxFilesText
+	for _, f := range all {
+		name := f.Name[strings.LastIndexByte(f.Name, '/')+1:]
+		result := fileResult{Name: name, Path: f.Name, Size: f.Size, MIMEType: f.MIMEType, URI: f.URI, URL: f.Location}
+		if room -= len(mustJSON(result)); room < 0 {
+			break
+		}
+		listed = append(listed, result)
+	}
+	return listed
 }
 
 // maxShown bounds the values that the code showed as text, in bytes.
@@ -230,7 +241,7 @@ func recordText(r core.Record, result runResult) string {
 	section("stderr", result.Stderr)
 	var files strings.Builder
 	for i, f := range r.Files {
-		if i == maxLinks {
+		if i == min(maxLinks, len(result.Files)) {
 			fmt.Fprintf(&files, "- and %d more\n", len(r.Files)-i)
 			break
 		}

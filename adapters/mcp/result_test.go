@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +66,31 @@ func TestSent(t *testing.T) {
 		text, _ := result.Content[0].(mcp.TextContent)
 		if fields, _ := result.StructuredContent.(map[string]any); text.Text != c.want || fields["sent_bytes"] != c.taken {
 			t.Errorf("%d of %d: %q, %v", c.taken, c.all, text.Text, result.StructuredContent)
+		}
+	}
+}
+
+// TestManyVariables: what is listed is bounded in its number and its bytes, and the answer says how many are not there.
+func TestManyVariables(t *testing.T) {
+	for name, c := range map[string]struct {
+		count int
+		value string
+		want  int
+	}{
+		"all of them":     {maxVariables, "1", maxVariables},
+		"too many":        {5000, "1", maxVariables},
+		"too long as one": {300, strings.Repeat("<", 300), 33}, // JSON writes each as six bytes
+	} {
+		result := variablesResult(slices.Repeat([]core.Variable{{Name: "x", Type: "str", Value: c.value}}, c.count), nil)
+		shown := result.StructuredContent.(map[string]any)
+		listed := shown["variables"].([]variableResult)
+		text := result.Content[0].(mcp.TextContent).Text
+		left := fmt.Sprintf("The list is cut: there are %d more.", c.count-c.want)
+		if len(listed) != c.want || shown["cut"] != (c.count > c.want) || strings.Contains(text, left) != (c.count > c.want) {
+			t.Errorf("%s: listed are %d, want %d, cut is %v; the text ends %.100q", name, len(listed), c.want, shown["cut"], text[max(0, len(text)-100):])
+		}
+		if size := len(mustJSON(shown)); size > maxVariablesText+len(listed)+100 {
+			t.Errorf("%s: %d bytes", name, size)
 		}
 	}
 }

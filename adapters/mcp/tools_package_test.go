@@ -116,7 +116,7 @@ func TestInstallTool(t *testing.T) {
 
 func TestInspectListsPackages(t *testing.T) {
 	text, structured, _ := (&packageCases{}).callTool(t, "sandbox_inspect", `{"sandbox_id": "mine"}`)
-	if raw, _ := json.Marshal(structured); text != "There are no variables.\npackages: six" || string(raw) != `{"packages":["six"],"variables":[]}` {
+	if raw, _ := json.Marshal(structured); text != "There are no variables.\npackages: six" || string(raw) != `{"cut":false,"packages":["six"],"variables":[]}` {
 		t.Errorf("got %q, %s", text, raw)
 	}
 }

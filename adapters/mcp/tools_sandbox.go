@@ -152,62 +152,6 @@ func (s *Server) listSandboxes() tool {
 	}
 }
 
-type variableResult struct {
-	Name  string `json:"name"`
-	Type  string `json:"type"`
-	Shape string `json:"shape,omitempty"`
-	Size  int64  `json:"size,omitempty"`
-	Value string `json:"value"`
-}
-
-func (s *Server) sandboxInspect() tool {
-	text := map[string]any{"type": "string"}
-	items := map[string]any{"type": "object", "properties": map[string]any{
-		"name": text, "type": text, "shape": text, "value": text, "size": map[string]any{"type": "integer", "description": "bytes"},
-	}}
-	return tool{
-		name: "sandbox_inspect", title: "List a sandbox's variables",
-		description: "Lists the variables of a sandbox's Python interpreter with their types, shapes, sizes and shortened values, and the packages that were installed into it.",
-		params:      []param{sandboxParam("the sandbox's id or name").mandatory()},
-		output: map[string]any{"type": "object", "properties": map[string]any{
-			"variables": map[string]any{"type": "array", "items": items},
-			"packages":  map[string]any{"type": "array", "items": text},
-		}},
-		readOnly: true,
-		handle:   s.inspect,
-	}
-}
-
-func (s *Server) inspect(ctx context.Context, c call) (*mcp.CallToolResult, error) {
-	sandbox, err := c.optional("sandbox_id")
-	if err != nil {
-		return nil, err
-	}
-	all, err := s.cases.Inspect(ctx, c.owner, sandbox)
-	if err != nil {
-		return nil, err
-	}
-	session, err := s.cases.Session(ctx, c.owner, sandbox)
-	if err != nil {
-		return nil, err
-	}
-	results, lines := []variableResult{}, []string{}
-	for _, v := range all {
-		v := variableResult{Name: core.PlainText(v.Name), Type: core.PlainText(v.Type), Shape: core.PlainText(v.Shape), Size: v.Size, Value: core.PlainText(v.Value)}
-		results = append(results, v)
-		lines = append(lines, strings.ReplaceAll(strings.TrimSpace(fmt.Sprintf("- %s: %s %s = %s", v.Name, v.Type, v.Shape, v.Value)), "\n", " "))
-	}
-	if len(lines) == 0 {
-		lines = []string{"There are no variables."}
-	}
-	if len(session.Requirements) > 0 {
-		lines = append(lines, "packages: "+strings.Join(session.Requirements, ", "))
-	}
-	return structuredResult(strings.Join(lines, "\n"), map[string]any{
-		"variables": results, "packages": append([]string{}, session.Requirements...),
-	}), nil
-}
-
 func (s *Server) sandboxStop() tool {
 	return tool{
 		name: "sandbox_stop", title: "End a sandbox",
