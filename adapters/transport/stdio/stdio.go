@@ -53,8 +53,13 @@ func Serve(ctx context.Context, s *server.MCPServer, in io.Reader, out *os.File,
 	transport.SetErrorLogger(slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn))
 	server.WithWorkerPoolSize(workers)(transport)
 	server.WithQueueSize(queue)(transport)
-	gate := &gate{ctx: ctx, in: &patience{in: in}, inFlight: o.InFlight}
-	err := transport.Listen(ctx, gate, newMouth(ctx, out, o.Unwanted, &gate.ended))
+	gate := &gate{ctx: ctx, inFlight: o.InFlight}
+	mouth := newMouth(ctx, out, o.Unwanted, &gate.ended)
+	gate.in = &patience{in: &lines{in: in, most: maxLine, refuse: func(head, tail []byte) {
+		o.Log.Info("a message was refused that is too long", "most", maxLine)
+		_, _ = mouth.Write(longAnswer(idOf(head, tail))) // a client that does not read is told nothing
+	}}}
+	err := transport.Listen(ctx, gate, mouth)
 	if errors.Is(err, context.Canceled) {
 		return nil
 	}
@@ -123,7 +128,7 @@ func newMouth(ctx context.Context, out io.Writer, unwanted func([]byte) bool, in
 	return m
 }
 
-// Write implements io.Writer. The library calls it for one line at a time.
+// Write implements io.Writer for one line; several may be written at the same time.
 func (m *mouth) Write(p []byte) (int, error) {
 	if m.ctx.Err() != nil || m.unwanted(p) || m.inputEnded.Load() && isNotification(p) {
 		return len(p), nil
