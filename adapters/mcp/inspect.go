@@ -84,7 +84,7 @@ func variablesResult(all []core.Variable, packages []string) *mcp.CallToolResult
 	left := len(all) - len(results)
 	switch {
 	case left > 0:
-		lines = append(lines, fmt.Sprintf("The list is cut: there are %d more. Print the others with run_python.", left))
+		lines = append(lines, fmt.Sprintf("The list is cut: there are %d more. Let a program print the others.", left))
 	case len(lines) == 0:
 		lines = append(lines, "There are no variables.")
 	}

@@ -291,9 +291,9 @@ func statusLine(r core.Record) string {
 }
 
 // failure turns an error of ours into a result that the model can act on.
-func failure(err error) *mcp.CallToolResult {
+func (s *Server) failure(err error) *mcp.CallToolResult {
 	e := errorResult{
-		Type: core.KindOf(err), Message: core.MessageOf(err), Hint: core.HintOf(err),
+		Type: core.KindOf(err), Message: core.MessageOf(err), Hint: s.inSet(core.HintOf(err)),
 		RetryAfter: core.RetryAfterOf(err).Seconds(),
 	}
 	if e.Type == core.ErrInternal {

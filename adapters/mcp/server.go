@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -84,6 +85,7 @@ type Server struct {
 	*server.MCPServer
 	options  Options
 	cases    UseCases
+	lacking  map[string]bool // tools of ours that the set which was chosen has not
 	inFlight atomic.Int64
 }
 
@@ -91,15 +93,19 @@ const instructions = "Runs code in isolated boxes without network. run_python ke
 
 // New makes the server. It serves nothing until a transport takes it.
 func New(cases UseCases, o Options) *Server {
-	s := &Server{options: o, cases: cases}
+	s := &Server{options: o, cases: cases, lacking: map[string]bool{}}
+	tools := s.tools()
+	for _, t := range s.ownTools() {
+		s.lacking[t.name] = !slices.ContainsFunc(tools, func(has tool) bool { return has.name == t.name })
+	}
 	s.MCPServer = server.NewMCPServer("boxwright", o.Version,
 		server.WithTitle("Boxwright"),
-		server.WithInstructions(instructions),
+		server.WithInstructions(s.inSet(instructions)),
 		server.WithToolCapabilities(false),
 		server.WithResourceCapabilities(false, false),
 		server.WithToolHandlerMiddleware(s.guard),
 	)
-	for _, t := range s.tools() {
+	for _, t := range tools {
 		s.add(t)
 	}
 	s.AddResourceTemplate(s.runFiles())
@@ -120,7 +126,7 @@ func (s *Server) guard(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 		defer func() {
 			if trouble := recover(); trouble != nil {
 				s.options.Log.Error("a tool panicked", "tool", request.Params.Name, "panic", trouble, "stack", string(debug.Stack()))
-				result, err = failure(core.ErrInternal), nil
+				result, err = s.failure(core.ErrInternal), nil
 			}
 		}()
 		result, err = next(ctx, request)
@@ -133,7 +139,7 @@ func (s *Server) guard(next server.ToolHandlerFunc) server.ToolHandlerFunc {
 				level = slog.LevelError
 			}
 			s.options.Log.Log(ctx, level, "a call could not be served", "tool", request.Params.Name, "kind", core.KindOf(err), "error", err, "duration", time.Since(began))
-			return failure(err), nil
+			return s.failure(err), nil
 		}
 		s.options.Log.Debug("a call was served", "tool", request.Params.Name, "duration", time.Since(began))
 		return result, nil

@@ -38,12 +38,16 @@ func namesOf(set string) []string {
 
 // tools are those of the set that was chosen.
 func (s *Server) tools() []tool {
-	all := slices.Concat(s.runTools(), s.sandboxTools(), s.fileTools(), s.packageTools(), s.backgroundTools())
 	names := namesOf(s.options.Tools)
 	if names == nil {
-		return all
+		return s.ownTools()
 	}
-	return slices.DeleteFunc(append(all, s.compatTools()...), func(t tool) bool { return !slices.Contains(names, t.name) })
+	return slices.DeleteFunc(append(s.ownTools(), s.compatTools()...), func(t tool) bool { return !slices.Contains(names, t.name) })
+}
+
+// ownTools are ours under our names.
+func (s *Server) ownTools() []tool {
+	return slices.Concat(s.runTools(), s.sandboxTools(), s.fileTools(), s.packageTools(), s.backgroundTools())
 }
 
 // compatTools are ours under the names of mcp-sandbox, with the arguments and the keys of results that it had.

@@ -49,6 +49,7 @@ func (s *Server) answer(ctx context.Context, record core.Record, err error) (*mc
 	if len(record.Files) > 1 && s.hasLinks(ctx) {
 		archive = s.options.Links.Archive(record.RunID)
 	}
+	record.Hint = s.inSet(record.Hint)
 	return toolResult(record, archive), nil
 }
 

@@ -145,7 +145,7 @@ func (s *Server) listSandboxes() tool {
 				lines = append(lines, "- "+sandboxOf(info).line())
 			}
 			if len(lines) == 0 {
-				lines = []string{"There is no sandbox; run_python makes one on first use."}
+				lines = []string{s.inSet("There is no sandbox; sandbox_initialize makes one.")}
 			}
 			return structuredResult(strings.Join(lines, "\n"), map[string]any{"sandboxes": results}), nil
 		},
