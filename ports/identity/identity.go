@@ -17,7 +17,7 @@ import (
 // Users keeps users and their keys, which go with them.
 type Users interface {
 	// AddUser keeps a new user. One that core.CheckUser refuses, and an id or a name that there is already, are
-	// core.ErrInvalid.
+	// core.ErrInvalid; of a name, the error has it as the other user does.
 	AddUser(ctx context.Context, u core.User) error
 
 	// User returns the user with that id or, failing that, that name, or core.ErrNotFound.

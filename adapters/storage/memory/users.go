@@ -55,7 +55,7 @@ func (s *Identity) checkUser(u core.User, at int) error {
 	}
 	for i, other := range s.users {
 		if i != at && (other.ID == u.ID || core.SameUserName(other.Name, u.Name)) {
-			return identity.ErrUserTaken(u.Name)
+			return identity.ErrUserTaken(other.Name)
 		}
 	}
 	return nil

@@ -19,9 +19,9 @@ type people struct {
 }
 
 type userStatements struct {
-	addUser, readUser, updateUser, removeUser, removeKeysOf statement
-	hasAdmin, offer, readOffer, endOffer                    statement
-	userByID, userByName, users                             statement
+	addUser, readUser, readNamed, updateUser, removeUser, removeKeysOf statement
+	hasAdmin, offer, readOffer, endOffer                               statement
+	userByID, userByName, users                                        statement
 }
 
 const userColumns = `id, name, role, disabled, created`
@@ -30,6 +30,7 @@ func (p *preparing) users() userStatements {
 	return userStatements{
 		addUser:      p.writer(`INSERT INTO users (id, folded, name, role, disabled, created) VALUES ($1, $2, $3, $4, $5, $6)`),
 		readUser:     p.writer(`SELECT ` + userColumns + ` FROM users WHERE id = $1`),
+		readNamed:    p.writer(`SELECT ` + userColumns + ` FROM users WHERE folded = $1`),
 		updateUser:   p.writer(`UPDATE users SET folded = $1, name = $2, role = $3, disabled = $4 WHERE id = $5`),
 		removeUser:   p.writer(`DELETE FROM users WHERE id = $1`),
 		removeKeysOf: p.writer(`DELETE FROM keys WHERE owner = $1`),
@@ -81,7 +82,14 @@ func (s *people) addUserIn(ctx context.Context, tx *sql.Tx, u core.User) error {
 	if err := core.CheckUser(u); err != nil {
 		return err
 	}
-	_, err := s.addUser.in(ctx, tx).exec(ctx, name(u.ID), name(core.FoldUserName(u.Name)), name(u.Name), string(u.Role), flag(u.Disabled), stamp(u.Created))
+	there, err := s.user(s.readNamed.in(ctx, tx).row(ctx, name(core.FoldUserName(u.Name))))
+	if err == nil {
+		return identity.ErrUserTaken(there.Name)
+	}
+	if !isNone(err) {
+		return err
+	}
+	_, err = s.addUser.in(ctx, tx).exec(ctx, name(u.ID), name(core.FoldUserName(u.Name)), name(u.Name), string(u.Role), flag(u.Disabled), stamp(u.Created))
 	return takenUser(u, err)
 }
 

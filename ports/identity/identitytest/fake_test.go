@@ -50,8 +50,8 @@ func (f *fake) userOf(id string) int { return f.user(func(u core.User) bool { re
 
 func (f *fake) checkUser(u core.User) error {
 	taken := func(o core.User) bool { return o.ID == u.ID || core.SameUserName(o.Name, u.Name) }
-	if f.user(taken) >= 0 && !f.is("user twice") {
-		return identity.ErrUserTaken(u.Name)
+	if at := f.user(taken); at >= 0 && !f.is("user twice") {
+		return identity.ErrUserTaken(f.users[at].Name)
 	}
 	if f.is("faulty user") {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/boxwright/boxwright/core"
+	"github.com/boxwright/boxwright/ports/identity"
 )
 
 func userChecks() []Check {
@@ -36,6 +37,8 @@ func testUserTwice(c *checking) {
 	for _, twice := range []core.User{user("ann"), {ID: "u-ann", Name: "x", Role: core.RoleUser}, {ID: "y", Name: "ANN", Role: core.RoleUser}} {
 		c.WantKind("AddUser "+twice.ID+" "+twice.Name, c.AddUser(c.ctx, twice), core.ErrInvalid)
 	}
+	err := c.AddUser(c.ctx, core.User{ID: "y", Name: "ANN", Role: core.RoleUser})
+	c.want("the error of a name", fmt.Sprint(err), fmt.Sprint(identity.ErrUserTaken("ann")))
 	c.wantUsers("ann bob")
 }
 
