@@ -71,6 +71,9 @@ func (s *Server) checkOrigin(r *http.Request, open bool) error {
 	if s.hosts.originOf(r) != otherPage || open && isNavigation(r) {
 		return nil
 	}
+	if r.Header.Get("Origin") == "" {
+		return refusef(http.StatusForbidden, "pages of other sites may not use this server")
+	}
 	return refusef(http.StatusForbidden, "pages of %.100q may not use this server; its operator can add that to http.allowed_origins", r.Header.Get("Origin"))
 }
 

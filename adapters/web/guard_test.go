@@ -126,6 +126,9 @@ func TestWhoIsLetIn(t *testing.T) {
 			if w.Code != c.status {
 				t.Errorf("%s, %s: %d %s, want %d", name, method, w.Code, w.Body, c.status)
 			}
+			if strings.Contains(w.Body.String(), `pages of ""`) {
+				t.Errorf("%s names an origin that there is not: %s", name, w.Body)
+			}
 			if strings.Contains(w.Body.String(), "10.0.0.7") || strings.Contains(w.Body.String(), "a fault of ours") {
 				t.Errorf("%s tells too much: %s", name, w.Body)
 			}
