@@ -11,7 +11,7 @@ import (
 
 // OpenSession makes a session: a box that stays until it is stopped, is idle or old. progress may be nil.
 func (s *Service) OpenSession(ctx context.Context, r core.SessionRequest, progress func(core.Progress)) (core.Session, error) {
-	if err := core.CheckSessionName(r.Name); err != nil {
+	if err := s.checkName(ctx, r); err != nil {
 		return core.Session{}, err
 	}
 	idle, err := s.settings.Sessions.pickIdle(r.IdleTimeout)
@@ -40,6 +40,21 @@ func (s *Service) OpenSession(ctx context.Context, r core.SessionRequest, progre
 		err = cancelled(ctx)
 	}
 	return made, err
+}
+
+// checkName refuses a name by which another session is found: an id comes before names.
+func (s *Service) checkName(ctx context.Context, r core.SessionRequest) error {
+	if err := core.CheckSessionName(r.Name); err != nil || r.Name == "" {
+		return err
+	}
+	other, err := s.ports.Sessions.Get(ctx, r.Tenant, r.Name)
+	if errors.Is(err, core.ErrNotFound) {
+		return nil
+	}
+	if err == nil && other.ID == r.Name {
+		err = core.Errorf(core.ErrInvalid, "%q is the id of another sandbox", r.Name).WithHint("choose another name")
+	}
+	return err
 }
 
 // pickIdle is how long a session may be without a call.

@@ -280,3 +280,25 @@ func TestSandboxesHoldAllPlaces(t *testing.T) {
 		}
 	})
 }
+
+// TestNamesThatAreIDs: no session gets a name by which another of its owner's is found.
+func TestNamesThatAreIDs(t *testing.T) {
+	w := newWorld()
+	s := w.service(t, sessionSettings())
+	open := func(owner, name string) (core.Session, error) {
+		return s.OpenSession(t.Context(), core.SessionRequest{Tenant: owner, Name: name}, nil)
+	}
+	first, err := open("ann", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open("ann", first.ID); core.KindOf(err) != core.ErrInvalid || !strings.Contains(err.Error(), "the id of another sandbox") {
+		t.Errorf("got %v", err)
+	}
+	if boxes, _ := w.counts(); boxes != 1 {
+		t.Errorf("%d boxes were made", boxes)
+	}
+	if _, err := open("bob", first.ID); err != nil {
+		t.Errorf("who has no such sandbox: %v", err)
+	}
+}
