@@ -33,7 +33,15 @@ func (e *engine) fail(ctx context.Context, err error, format string, args ...any
 		return core.Errorf(core.ErrUnavailable, "%s: the Docker engine at %s does not answer", what, e.host).
 			WithHint("start it (for example: sudo systemctl start docker); the next call looks for it again")
 	}
+	if isMoment(err) {
+		return core.Errorf(core.ErrUnavailable, "%s: %w", what, err).WithHint("try again")
+	}
 	return core.Errorf(kindOf(err), "%s: %w", what, err)
+}
+
+// isMoment recognises what the engine meets now and then while it makes a box's first layer; the next try does not.
+func isMoment(err error) bool {
+	return strings.Contains(err.Error(), "symlink /proc/mounts ") && strings.Contains(err.Error(), "no such file or directory")
 }
 
 func kindOf(err error) core.Kind {
