@@ -81,10 +81,10 @@ func variablesResult(all []core.Variable, packages []string) *mcp.CallToolResult
 		results = append(results, result)
 		lines = append(lines, result.line())
 	}
-	left := len(all) - len(results)
+	isCut := len(results) < len(all)
 	switch {
-	case left > 0:
-		lines = append(lines, fmt.Sprintf("The list is cut: there are %d more. Let a program print the others.", left))
+	case isCut: // how many there are the box does not tell
+		lines = append(lines, fmt.Sprintf("The list is cut: it has the first %d. Let a program print the others.", len(results)))
 	case len(lines) == 0:
 		lines = append(lines, "There are no variables.")
 	}
@@ -92,6 +92,6 @@ func variablesResult(all []core.Variable, packages []string) *mcp.CallToolResult
 		lines = append(lines, "packages: "+strings.Join(packages, ", "))
 	}
 	return structuredResult(strings.Join(lines, "\n"), map[string]any{
-		"variables": results, "packages": append([]string{}, packages...), "cut": left > 0,
+		"variables": results, "packages": append([]string{}, packages...), "cut": isCut,
 	})
 }

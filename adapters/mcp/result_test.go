@@ -85,8 +85,8 @@ func TestManyVariables(t *testing.T) {
 		shown := result.StructuredContent.(map[string]any)
 		listed := shown["variables"].([]variableResult)
 		text := result.Content[0].(mcp.TextContent).Text
-		left := fmt.Sprintf("The list is cut: there are %d more.", c.count-c.want)
-		if len(listed) != c.want || shown["cut"] != (c.count > c.want) || strings.Contains(text, left) != (c.count > c.want) {
+		says := fmt.Sprintf("The list is cut: it has the first %d.", c.want)
+		if len(listed) != c.want || shown["cut"] != (c.count > c.want) || strings.Contains(text, says) != (c.count > c.want) {
 			t.Errorf("%s: listed are %d, want %d, cut is %v; the text ends %.100q", name, len(listed), c.want, shown["cut"], text[max(0, len(text)-100):])
 		}
 		if size := len(mustJSON(shown)); size > maxVariablesText+len(listed)+100 {
