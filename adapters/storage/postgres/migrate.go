@@ -5,10 +5,10 @@ import (
 	"database/sql"
 	"embed"
 	"fmt"
-	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/boxwright/boxwright/adapters/storage/sqlstore"
 	"github.com/boxwright/boxwright/core"
 )
 
@@ -18,22 +18,9 @@ import (
 //go:embed schema/*.sql
 var schema embed.FS
 
-func steps() ([]string, error) {
-	names, err := fs.Glob(schema, "schema/*.sql")
-	texts := make([]string, len(names))
-	for i, name := range names {
-		if err == nil {
-			var text []byte
-			text, err = schema.ReadFile(name)
-			texts[i] = string(text)
-		}
-	}
-	return texts, err
-}
-
 // migrate takes the schema to today's. Of servers that start at once, one does it and the others wait.
 func (d *DB) migrate(ctx context.Context) error {
-	steps, err := steps()
+	steps, err := sqlstore.Steps(schema)
 	if err != nil {
 		return core.Errorf(core.ErrInternal, "the schema cannot be read: %w", err)
 	}

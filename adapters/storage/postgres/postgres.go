@@ -22,9 +22,6 @@ import (
 
 	"github.com/boxwright/boxwright/adapters/storage/sqlstore"
 	"github.com/boxwright/boxwright/core"
-	"github.com/boxwright/boxwright/ports/dependency"
-	"github.com/boxwright/boxwright/ports/identity"
-	"github.com/boxwright/boxwright/ports/session"
 )
 
 // Options are an operator's or a test's wishes.
@@ -54,10 +51,11 @@ const (
 
 // DB is an open database.
 type DB struct {
+	*sqlstore.Store // of what is in it
+
 	schema string
 	pool   *sql.DB
 	closed atomic.Bool
-	store  *sqlstore.Store
 }
 
 // Open connects to the database of a URL, or of a list of key=value as libpq has it, and makes the schema and its
@@ -152,7 +150,7 @@ func (d *DB) prepare(ctx context.Context, opts Options) error {
 	if err != nil {
 		return d.fault(ctx, err)
 	}
-	d.store = store
+	d.Store = store
 	return nil
 }
 
@@ -176,18 +174,6 @@ func (d *DB) claim(ctx context.Context, installation string) error {
 	}
 	return nil
 }
-
-// Sessions is the database's session.Store.
-func (d *DB) Sessions() session.Store { return d.store.Sessions() }
-
-// Runs is the database's session.Runs.
-func (d *DB) Runs() session.Runs { return d.store.Runs() }
-
-// Environments is the database's dependency.Index.
-func (d *DB) Environments() dependency.Index { return d.store.Environments() }
-
-// Identity is the database's identity.Store.
-func (d *DB) Identity() identity.Store { return d.store.Identity() }
 
 // Close ends all connections. A second Close does nothing.
 func (d *DB) Close() error {

@@ -5,9 +5,9 @@ import (
 	"database/sql"
 	"embed"
 	"fmt"
-	"io/fs"
 	"time"
 
+	"github.com/boxwright/boxwright/adapters/storage/sqlstore"
 	"github.com/boxwright/boxwright/core"
 )
 
@@ -16,19 +16,6 @@ import (
 //
 //go:embed schema/*.sql
 var schema embed.FS
-
-func steps() ([]string, error) {
-	names, err := fs.Glob(schema, "schema/*.sql")
-	texts := make([]string, len(names))
-	for i, name := range names {
-		if err == nil {
-			var text []byte
-			text, err = schema.ReadFile(name)
-			texts[i] = string(text)
-		}
-	}
-	return texts, err
-}
 
 // migrate takes the file to today's schema. SQLite does not always wait when several open a new file at once.
 func (d *DB) migrate(ctx context.Context) error {
@@ -46,7 +33,7 @@ func (d *DB) migrate(ctx context.Context) error {
 }
 
 func (d *DB) tryMigrate(ctx context.Context) error {
-	steps, err := steps()
+	steps, err := sqlstore.Steps(schema)
 	if err != nil {
 		return core.Errorf(core.ErrInternal, "the schema cannot be read: %w", err)
 	}
@@ -80,7 +67,7 @@ func (d *DB) version(ctx context.Context, from querier) (seen int, err error) {
 	if err := from.QueryRowContext(ctx, "PRAGMA user_version").Scan(&seen); err != nil {
 		return 0, d.fault(ctx, err)
 	}
-	known, err := steps()
+	known, err := sqlstore.Steps(schema)
 	if err == nil && (seen < 0 || seen > len(known)) {
 		return 0, core.Errorf(core.ErrUnsupported, "the file %s was made by a newer Boxwright: its format is %d, this one knows %d", d.path, seen, len(known)).
 			WithHint("run the newer one, or move the file away: its sessions, runs, environments, users and keys are then forgotten")

@@ -23,9 +23,6 @@ import (
 
 	"github.com/boxwright/boxwright/adapters/storage/sqlstore"
 	"github.com/boxwright/boxwright/core"
-	"github.com/boxwright/boxwright/ports/dependency"
-	"github.com/boxwright/boxwright/ports/identity"
-	"github.com/boxwright/boxwright/ports/session"
 )
 
 // Options are an operator's or a test's wishes.
@@ -42,13 +39,14 @@ const (
 
 // DB is an open file.
 type DB struct {
+	*sqlstore.Store // of what is in it
+
 	path string
 	// SQLite lets one connection write at a time: those of this process queue for it in Go, in their order.
 	write, read *sql.DB
 	closed      atomic.Bool
 	logged      atomic.Int64 // bytes since the log was moved, about
 	moving      sync.Mutex   // held while the log is moved, and for ever once it is closed
-	store       *sqlstore.Store
 }
 
 // maxReaders bounds connections that read; one of them stays open.
@@ -148,21 +146,9 @@ func (d *DB) prepare(ctx context.Context) error {
 	if code(err) == codes.SQLITE_ERROR {
 		return d.damaged(err) // the tables are not as the schema made them
 	}
-	d.store = store
+	d.Store = store
 	return d.fault(ctx, err)
 }
-
-// Sessions is the file's session.Store.
-func (d *DB) Sessions() session.Store { return d.store.Sessions() }
-
-// Runs is the file's session.Runs.
-func (d *DB) Runs() session.Runs { return d.store.Runs() }
-
-// Environments is the file's dependency.Index.
-func (d *DB) Environments() dependency.Index { return d.store.Environments() }
-
-// Identity is the file's identity.Store.
-func (d *DB) Identity() identity.Store { return d.store.Identity() }
 
 // Close ends all connections. Calls that are under way fail. A second Close does nothing.
 func (d *DB) Close() error {
