@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"path/filepath"
@@ -15,26 +14,7 @@ import (
 // env runs "boxwright env" beside the servers of a state, and returns what it printed.
 func (s *state) env(t *testing.T, args ...string) string {
 	t.Helper()
-	out, log, code := s.tryEnv(t, "", args...)
-	if code != 0 {
-		t.Fatalf("boxwright env %s: exit status %d\n%s", strings.Join(args, " "), code, log)
-	}
-	return out
-}
-
-// tryEnv is env with settings, of a command that may fail.
-func (s *state) tryEnv(t *testing.T, config string, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	args = append([]string{"env"}, append(args, "--config", settingsFile(t, here().settings(t, config)))...)
-	cmd := here().Program(filepath.Join(programs, "boxwright"), args...)
-	cmd.Dir = here().folder(t)
-	cmd.Env = append(here().Environment(cmd.Dir), "BOXWRIGHT_STORAGE_DIR="+s.dir)
-	var out, log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &log
-	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
-	return out.String(), log.String(), cmd.ProcessState.ExitCode()
+	return s.command(t, "", append([]string{"env"}, args...)...)
 }
 
 // keptEnvironment is one as the commands print it.
@@ -97,7 +77,7 @@ func TestEnvWarmInPart(t *testing.T) {
 	t.Parallel()
 	s := newState(t)
 	config := "dependencies: {warm: [{packages: [no-such-pkg-zz9]}, {packages: [idna]}, {image: elsewhere/tool, packages: [six]}]}\n"
-	out, log, code := s.tryEnv(t, config, "warm", "--json")
+	out, log, code := s.tryCommand(t, config, "env", "warm", "--json")
 	var list []keptEnvironment
 	if err := json.Unmarshal([]byte(out), &list); err != nil || code != 1 || len(list) != 1 || list[0].Packages[0] != "idna" {
 		t.Errorf("exit status %d: %s, %v", code, out, err)

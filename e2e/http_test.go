@@ -177,8 +177,7 @@ func TestASandboxOfAConnection(t *testing.T) {
 	t.Parallel()
 	p := launch(t, setup{transport: overStreamable}, nil)
 	for _, way := range []string{overStreamable, overSSE} {
-		w := &wire{process: p, inbox: make(chan message, 100)}
-		w.http = dialHTTP(t, p, way, w.take)
+		w := p.dial(t, way)
 		w.handshake(t)
 		w.sendf(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_python","arguments":{"code":"x = 41"}}}`)
 		w.await(t, "1")

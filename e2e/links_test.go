@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"archive/zip"
-	"bytes"
 	"io"
 	"net/http"
 	"strings"
@@ -14,13 +13,11 @@ func TestLinks(t *testing.T) {
 	require(t, "engine")
 	onePlace(t)
 	t.Parallel()
-	p := launch(t, setup{transport: overStreamable}, nil)
-	w := &wire{process: p, inbox: make(chan message, 100)}
-	w.http = dialHTTP(t, p, overStreamable, w.take)
+	w := connect(t, setup{transport: overStreamable})
 	w.handshake(t)
 	w.sendf(t, "%s", callLine(t, 1, program("open('größe 1.html', 'w').write('<script>0123456789</script>')")))
 	r := w.await(t, "1").result(t)
-	if len(r.Files) != 1 || !strings.HasPrefix(r.Files[0].URL, w.http.url+"/files/") || strings.Contains(r.text, p.dir) {
+	if len(r.Files) != 1 || !strings.HasPrefix(r.Files[0].URL, w.http.url+"/files/") || strings.Contains(r.text, w.dir) {
 		t.Fatalf("got %s", r.raw)
 	}
 	link := r.Files[0].URL
@@ -36,23 +33,11 @@ func TestLinks(t *testing.T) {
 		"no sum":  {"GET", link[:strings.IndexByte(link, '?')], "", http.StatusForbidden, "ask for a new link"},
 		"put":     {"PUT", strings.Replace(link, "/files/", "/uploads/", 1), "", http.StatusForbidden, "ask for a new link"},
 	} {
-		request, err := http.NewRequestWithContext(t.Context(), c.method, c.link, bytes.NewReader(nil))
-		if err != nil {
-			t.Fatal(err)
+		status, h, body := follow(t, c.method, c.link, c.part, "")
+		if status != c.status || !strings.Contains(body, c.body) || c.status < 300 && body != c.body {
+			t.Errorf("%s: %d %q", name, status, body)
 		}
-		if c.part != "" {
-			request.Header.Set("Range", c.part)
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(response.Body)
-		response.Body.Close()
-		if err != nil || response.StatusCode != c.status || !strings.Contains(string(body), c.body) || c.status < 300 && string(body) != c.body {
-			t.Errorf("%s: %s %q, %v", name, response.Status, body, err)
-		}
-		if h := response.Header; h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
+		if h.Get("X-Content-Type-Options") != "nosniff" || !strings.Contains(h.Get("Content-Security-Policy"), "sandbox") {
 			t.Errorf("%s: %v", name, h)
 		}
 	}
@@ -67,7 +52,7 @@ func TestLinksToAll(t *testing.T) {
 	p := launch(t, setup{transport: overStreamable, config: wantsKeys}, nil)
 	u := p.tenant(t, "ann")
 	r := u.use(t, tool, args{"code": "for name in 'ab': open(name, 'w').write(name * 3)"})
-	_, body := follow(t, "GET", r.ArchiveURL, "")
+	_, _, body := follow(t, "GET", r.ArchiveURL, "", "")
 	archive, err := zip.NewReader(strings.NewReader(body), int64(len(body)))
 	if err != nil || len(archive.File) != 2 || archive.File[1].Name != "b" || archive.File[1].UncompressedSize64 != 3 {
 		t.Errorf("the archive at %q is %.200q, %v", r.ArchiveURL, body, err)
@@ -75,7 +60,7 @@ func TestLinksToAll(t *testing.T) {
 
 	sandbox := u.use(t, "sandbox_initialize", args{}).SandboxID
 	offer := u.use(t, "write_file", args{"sandbox_id": sandbox, "path": "in/größe.txt"})
-	if status, body := follow(t, "PUT", offer.UploadURL, "hello"); status >= 300 {
+	if status, _, body := follow(t, "PUT", offer.UploadURL, "", "hello"); status >= 300 {
 		t.Errorf("the upload to %q: %d %s", offer.UploadURL, status, body)
 	}
 	if r := u.use(t, "run_python", args{"sandbox_id": sandbox, "code": "open('in/größe.txt').read()"}); r.Result != "'hello'" {
@@ -94,12 +79,15 @@ func TestLinksToAll(t *testing.T) {
 	}
 }
 
-// follow makes a request to a link.
-func follow(t *testing.T, method, link, content string) (status int, body string) {
+// follow makes a request to a link, for a part of what is there unless that is "".
+func follow(t *testing.T, method, link, part, content string) (status int, header http.Header, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, link, strings.NewReader(content))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if part != "" {
+		request.Header.Set("Range", part)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -110,5 +98,5 @@ func follow(t *testing.T, method, link, content string) (status int, body string
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response.StatusCode, string(all)
+	return response.StatusCode, response.Header, string(all)
 }

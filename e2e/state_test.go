@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -101,4 +102,28 @@ func (s *state) awaitBox(t *testing.T, purpose string) string {
 		return len(found) > 0, "no box to " + purpose
 	})
 	return found[0]
+}
+
+// command runs another command of boxwright's beside the servers of a state, and returns what it printed.
+func (s *state) command(t *testing.T, config string, args ...string) string {
+	t.Helper()
+	out, log, code := s.tryCommand(t, config, args...)
+	if code != 0 {
+		t.Fatalf("boxwright %s: exit status %d\n%s", strings.Join(args, " "), code, log)
+	}
+	return out
+}
+
+// tryCommand is command of one that may fail.
+func (s *state) tryCommand(t *testing.T, config string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := here().Program(filepath.Join(programs, "boxwright"), append(args, "--config", settingsFile(t, here().settings(t, config)))...)
+	cmd.Dir = here().folder(t)
+	cmd.Env = append(here().Environment(cmd.Dir), "BOXWRIGHT_STORAGE_DIR="+s.dir)
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return out.String(), log.String(), cmd.ProcessState.ExitCode()
 }

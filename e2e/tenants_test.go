@@ -1,10 +1,8 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,23 +13,8 @@ const wantsKeys = "auth: {mode: keys}\n"
 // newKey adds a user beside the servers of a state, and makes a key for it.
 func (s *state) newKey(t *testing.T, user string) string {
 	t.Helper()
-	s.command(t, "users", "add", user)
-	return strings.TrimSpace(s.command(t, "keys", "create", user))
-}
-
-// command runs another command of boxwright's on a state, and returns what it printed.
-func (s *state) command(t *testing.T, args ...string) string {
-	t.Helper()
-	cmd := here().Program(filepath.Join(programs, "boxwright"), append(args, "--config", settingsFile(t, here().settings(t, wantsKeys)))...)
-	cmd.Dir = here().folder(t)
-	cmd.Env = append(here().Environment(cmd.Dir), "BOXWRIGHT_STORAGE_DIR="+s.dir)
-	var log bytes.Buffer
-	cmd.Stderr = &log
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("boxwright %s: %v\n%s", strings.Join(args, " "), err, log.String())
-	}
-	return string(out)
+	s.command(t, wantsKeys, "users", "add", user)
+	return strings.TrimSpace(s.command(t, wantsKeys, "keys", "create", user))
 }
 
 // tenant is a user of a server over HTTP, with a key and a connection of their own.
@@ -45,8 +28,7 @@ type tenant struct {
 func (p *process) tenant(t *testing.T, name string) *tenant {
 	t.Helper()
 	key := p.newKey(t, name)
-	w := &wire{process: p, inbox: make(chan message, 1000)}
-	w.http = dialHTTP(t, p, overStreamable, w.take)
+	w := p.dial(t, overStreamable)
 	w.http.key = key
 	w.handshake(t)
 	return &tenant{wire: w, name: name, key: key}

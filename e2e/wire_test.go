@@ -30,11 +30,21 @@ type message struct {
 
 func connect(t *testing.T, s setup) *wire {
 	t.Helper()
-	w := &wire{inbox: make(chan message, 10_000)}
+	w := newWire()
 	w.process = launch(t, s, w.take)
 	if s.transport != overStdio {
 		w.http = dialHTTP(t, w.process, s.transport, w.take)
 	}
+	return w
+}
+
+func newWire() *wire { return &wire{inbox: make(chan message, 10_000)} }
+
+// dial is another client of a server over HTTP.
+func (p *process) dial(t *testing.T, way string) *wire {
+	t.Helper()
+	w := newWire()
+	w.process, w.http = p, dialHTTP(t, p, way, w.take)
 	return w
 }
 
